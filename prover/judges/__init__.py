@@ -1,0 +1,1 @@
+"""Judges: who points at a segment."""

@@ -1,0 +1,1 @@
+"""Policies: engines that sample token ids."""

@@ -1,0 +1,137 @@
+"""What the parts of ProVer ask of each other: TextEnv, Codec, Policy, Judge, Verifier.
+
+Any object with these methods will do; none has to inherit from anything here.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import gymnasium
+
+from prover.records import Completion, Estimate, Group, NoProposal, Proposal, Request
+
+
+@runtime_checkable
+class TextEnv(Protocol):
+    """A real ``gymnasium.Env[str, str]`` whose exact state can be saved and brought back.
+
+    * ``reset(seed=..., options={"task": id})`` starts the task of that id; without options, one drawn from the seed.
+    * ``info["success"]`` (bool) is there from the first observation on and final at the end of the episode.
+    * ``info["admissible_actions"]`` (a sorted list of str) where the environment knows them.
+    * ``info["invalid_action"]`` (bool) where the environment knows that the last action was malformed or had no effect.
+    * ``info["task_type"]`` (str) where tasks have types.
+    * The environment never cuts an episode by itself: the rollout holds the turn cap.
+    * Stepping an episode that has ended is an ``EnvError``.
+
+    >>> from prover.testing import LineEnv
+    >>> env = LineEnv()
+    >>> observation, info = env.reset(seed=0, options={"task": "start-7"})
+    >>> snapshot = env.snapshot()
+    >>> env.step("right")[0]
+    'You are in cell 8 of 0..9.'
+    >>> env.restore(snapshot)[0] == observation
+    True
+    """
+
+    observation_space: gymnasium.Space[str]
+    action_space: gymnasium.Space[str]
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """Start an episode; returns the first observation and its info."""
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Act; returns observation, reward, terminated, truncated, info."""
+
+    def snapshot(self) -> Any:
+        """ALL mutable state as an immutable, picklable value: position, counters, done flag, RNG. Changes nothing."""
+
+    def restore(self, snapshot: Any) -> tuple[str, dict[str, Any]]:
+        """Bring a snapshot back, also in another instance or process; returns the current observation and its info."""
+
+    def state_key(self) -> str:
+        """Stable hash of the state, equal in every process."""
+
+    def tasks(self, split: str) -> Sequence[str]:
+        """Stable ids of the tasks of a split, always in the same order."""
+
+    def close(self) -> None:
+        """Free what the environment holds."""
+
+
+@runtime_checkable
+class Codec(Protocol):
+    """How text becomes token ids and back. Only ``transcript`` uses it; sampled ids never pass through it twice.
+
+    Text of environments is encoded without special tokens: a control marker inside an observation stays plain text.
+    """
+
+    eos_ids: frozenset[int]
+    """Ids that end a reply."""
+
+    def opening(self, system: str, observation: str) -> list[int]:
+        """Ids of a new conversation up to and including the marker after which the policy writes."""
+
+    def reply(self, observation: str, *, closed: bool) -> list[int]:
+        """Ids between a sampled reply and the policy's next one.
+
+        ``closed`` says whether the reply ended with a sampled end token; if not, the end-of-turn marker comes with these
+        ids, as text of the environment that is never trained on.
+        """
+
+    def action(self, text: str) -> tuple[int, ...]:
+        """Ids of a reply that says ``text``, with its end token: for demonstrations and admissible decoding."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of sampled ids, without end tokens."""
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """A language model that continues token ids.
+
+    The reply to a request depends on its ids, its sampling and its seed, and on nothing else in the batch.
+
+    >>> import asyncio
+    >>> from prover.records import Request, Sampling
+    >>> from prover.testing import ScriptedPolicy
+    >>> policy = ScriptedPolicy(["right", "left"])
+    >>> request = Request(ids=policy.codec.opening("", "Where to?"), sampling=Sampling(), seed=1)
+    >>> completion = asyncio.run(policy.generate([request]))[0]
+    >>> policy.codec.decode(completion.ids), completion.finish
+    ('right', 'stop')
+    """
+
+    codec: Codec
+    version: int
+    """Changes whenever the weights change."""
+    context_limit: int
+    """Most tokens of prompt and reply together."""
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """Answer every request, in order."""
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Points at a segment that may have made the difference. It sees turns, never tokens, and decides no credit.
+
+    >>> import asyncio
+    >>> from prover.records import NoProposal
+    >>> from prover.testing import ScriptedJudge
+    >>> judge = ScriptedJudge([NoProposal(reason="nothing_distinctive")])
+    >>> asyncio.run(judge.propose(group=None, seed=0)).reason
+    'nothing_distinctive'
+    """
+
+    name: str
+
+    async def propose(self, group: Group, *, seed: int) -> Proposal | NoProposal:
+        """Contrast the group's successes with its failures."""
+
+
+@runtime_checkable
+class Verifier(Protocol):
+    """Measures what a segment is worth by continuing from the states before and after it."""
+
+    async def verify(self, proposal: Proposal, group: Group, *, seed: int) -> Estimate:
+        """Run the continuations of both arms and count their successes."""
