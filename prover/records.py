@@ -63,9 +63,11 @@ class Turn:
     reward: float
     """The environment's reward for this step."""
     invalid: str | None = None
-    """Why the action was malformed (``format: ...``) or had no effect (``env``); None for a valid action."""
+    """Why the turn does not count as a valid action: ``format: ...``, ``env`` (no effect) or ``truncated``; else None."""
     truncated: bool = False
-    """The reply was cut by the token limit."""
+    """The reply was cut by the token limit; no action is read in it."""
+    prompt_length: int = 0
+    """Number of leading ids of the turn's row that the policy saw before it sampled this turn."""
     snapshot: Any = None
     """Environment state before the turn, as ``TextEnv.snapshot`` returned it; None where snapshots are off."""
     state_key: str = ""

@@ -1,0 +1,85 @@
+"""From a snapshot to K continuations of the current policy.
+
+A continuation restores the environment's exact state before a turn, gives the policy exactly the token ids that it had
+seen then, and plays on under the same rules, with what is left of the turn cap. The policy's engine recognises the shared
+prefix and computes it once.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from prover.errors import SnapshotError
+from prover.records import Failure, Trajectory
+from prover.rollout import Place, Rollout, failure_of
+from prover.transcript import Transcript
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continuation:
+    """How one continuation ended."""
+
+    success: bool
+    reward: float
+    """Sum of the rewards from the branching state on."""
+    turns: int
+    tokens: int
+    """Tokens that the policy sampled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """Continuations of ``rollout.policy`` from states of a stored trajectory."""
+
+    rollout: Rollout
+    restore_rng: bool = False
+    """Keep the environment's restored random state; by default every continuation gets a fresh environment seed."""
+
+    async def continuations(
+        self, trajectory: Trajectory, turn: int, *, seeds: Sequence[int], env_seeds: Sequence[int]
+    ) -> list[Continuation | Failure]:
+        """One continuation from the state before ``turn`` for each pair of seeds; failed ones are records, not zeros.
+
+        Raises:
+            SnapshotError: the trajectory holds no snapshot there, or other weights sampled it.
+        """
+        policy = self.rollout.policy
+        if trajectory.policy_version != policy.version:
+            raise SnapshotError(
+                f"expected a trajectory of policy version {policy.version}, got version {trajectory.policy_version}; "
+                "verify a group before the weights change"
+            )
+        if trajectory.turns[turn].snapshot is None:
+            raise SnapshotError(
+                f"expected a snapshot before turn {turn}, got none; roll out with record_states=True and an environment "
+                "that can snapshot (or wrap it in prover.replay.ReplayEnv)"
+            )
+        runs = (self._attempt(trajectory, turn, seed, env) for seed, env in zip(seeds, env_seeds, strict=True))
+        return list(await asyncio.gather(*runs))
+
+    async def _attempt(self, trajectory: Trajectory, turn: int, seed: int, env_seed: int) -> Continuation | Failure:
+        rules, place = self.rollout.rules, Place()
+        for tries_left in range(rules.retries, -1, -1):
+            place.where, place.turn = "env.restore", turn
+            try:
+                async with self.rollout.hosts.lease() as host, asyncio.timeout(rules.episode_deadline_s):
+                    observation, info = await host.restore(trajectory.turns[turn].snapshot)
+                    if observation != trajectory.observation(turn):
+                        raise SnapshotError(
+                            f"expected the observation before turn {turn} after restoring its snapshot, "
+                            f"{trajectory.observation(turn)!r}, got {observation!r}; run check_text_env on the environment"
+                        )
+                    if not self.restore_rng:
+                        await host.reseed(env_seed)
+                    transcript = Transcript.fork(
+                        self.rollout.policy.codec, trajectory, turn, mode=rules.mode, window=rules.window
+                    )
+                    played = await self.rollout.play(host, transcript, info, seed=seed, first_turn=turn, place=place)
+                    return Continuation(
+                        success=played.success, reward=played.reward, turns=len(played.turns), tokens=played.tokens
+                    )
+            except Exception as error:
+                # A state that does not come back will not come back on a second try either.
+                if not tries_left or isinstance(error, SnapshotError):
+                    return failure_of(error, place, task=trajectory.task.id, member=trajectory.member, seed=seed)
+        raise AssertionError("unreachable: the last try returns")
