@@ -7,7 +7,7 @@ middle of an episode. The loop sees protocols only: any environment, any policy.
 import asyncio
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from prover.errors import EnvError, FailureShareError, SnapshotError, TokenError
@@ -88,7 +88,7 @@ class Rollout:
     async def groups(self, tasks: Sequence[Task], size: int, *, seed: int) -> list[Group]:
         """``size`` episodes of each task; members of a group share the task and the environment's seed."""
         members = [
-            self.attempt(task, member, seed=derive(seed, index, member), env_seed=derive(seed, index))
+            self._attempt(task, member, seed=derive(seed, index, member), env_seed=derive(seed, index))
             for index, task in enumerate(tasks)
             for member in range(size)
         ]
@@ -104,7 +104,12 @@ class Rollout:
             for part in [done[index * size : (index + 1) * size]]
         ]
 
-    async def attempt(self, task: Task, member: int, *, seed: int, env_seed: int) -> Trajectory | Failure:
+    async def episodes(self, tasks: Sequence[Task], *, seeds: Sequence[int]) -> list[Trajectory | Failure]:
+        """One episode per task and seed, in order."""
+        pairs = zip(tasks, seeds, strict=True)
+        return list(await asyncio.gather(*(self._attempt(task, 0, seed=seed, env_seed=seed) for task, seed in pairs)))
+
+    async def _attempt(self, task: Task, member: int, *, seed: int, env_seed: int) -> Trajectory | Failure:
         """One episode, retried in a fresh environment while it fails; a failure is a record, never a reward of 0."""
         place = Place()
         for tries_left in range(self.rules.retries, -1, -1):
@@ -133,7 +138,7 @@ class Rollout:
         version = self.policy.version
         played = await self.play(host, transcript, info, seed=seed, first_turn=0, place=place)
         return Trajectory(
-            task=task,
+            task=replace(task, kind=str(info.get("task_type", ""))),
             member=member,
             seed=seed,
             policy_version=version,

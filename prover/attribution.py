@@ -1,0 +1,169 @@
+"""Which decisions mattered: eligible groups -> a judge's proposal -> its check -> a measurement -> credit.
+
+Whatever goes wrong on the way, the group's update is plain GRPO, bit for bit, and the reason is counted.
+"""
+
+import asyncio
+import traceback
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from prover.advantages import segment_credit
+from prover.protocols import Judge, Verifier
+from prover.records import Credit, Estimate, Group, NoProposal, Proposal
+from prover.seeds import derive, generator
+from prover.segments import validate_segment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What became of one group."""
+
+    group: int
+    """Index of the group in its update."""
+    outcome: str
+    """``credited``, ``measured`` (no credit came of it), or why nothing was measured."""
+    proposal: Proposal | None = None
+    estimate: Estimate | None = None
+    credit: Credit | None = None
+    probe: Estimate | None = None
+    """Measurement of a random segment of the same success: what the judge has to beat."""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreditRule:
+    """From a measured difference to an amount of credit (method, section 2.2: scale, sign, reliability)."""
+
+    weight: float = 1.0
+    """lambda."""
+    sign: str = "positive"
+    """``positive`` drops negative differences, ``signed`` keeps them."""
+    min_z: float = 0.0
+    """Least difference in standard errors."""
+
+    def amount(self, estimate: Estimate) -> float:
+        """lambda times delta, or 0 where the rule gives no credit."""
+        before, after = estimate.before, estimate.after
+        return segment_credit(
+            before.successes, before.n, after.successes, after.n, weight=self.weight, sign=self.sign, min_z=self.min_z
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attribution:
+    """Judges and measures all groups of an update at once."""
+
+    judge: Judge
+    verifier: Verifier
+    rule: CreditRule
+    probe: Judge | None = None
+    """Proposes the random segments of the null probe."""
+    probe_share: float = 0.0
+    """Share of the measured groups whose random segment is measured too."""
+    eligible_min: int = 1
+    eligible_max: int = 3
+    """Fewest and most successes of a group that is judged."""
+    max_length: int = 4
+    """Longest segment, in turns."""
+
+    async def judge_groups(self, groups: Sequence[Group], *, seed: int) -> list[Verdict]:
+        """One verdict per group, in order; the continuations of all groups run in one pool."""
+        return list(await asyncio.gather(*(self._judge_group(group, derive(seed, group.index)) for group in groups)))
+
+    async def _judge_group(self, group: Group, seed: int) -> Verdict:
+        if (reason := self._ineligible(group)) is not None:
+            return Verdict(group=group.index, outcome=reason)
+        try:
+            proposal = await self.judge.propose(group, seed=derive(seed, 0))
+        except Exception as error:
+            return Verdict(group=group.index, outcome="judge_failed", detail=_trace(error))
+        if isinstance(proposal, NoProposal):
+            return Verdict(group=group.index, outcome=f"no_proposal:{proposal.reason}", detail=proposal.detail)
+        code = self._invalid(proposal, group)
+        if code is not None:
+            return Verdict(group=group.index, outcome=f"invalid_proposal:{code}", proposal=proposal)
+        try:
+            estimate, probe = await asyncio.gather(
+                self.verifier.verify(proposal, group, seed=derive(seed, 1)), self._probe(group, seed)
+            )
+        except Exception as error:
+            return Verdict(group=group.index, outcome="verifier_failed", proposal=proposal, detail=_trace(error))
+        amount = self.rule.amount(estimate)
+        return Verdict(
+            group=group.index,
+            outcome="credited" if amount else "measured",
+            proposal=proposal,
+            estimate=estimate,
+            credit=Credit(segment=proposal.segment, amount=amount) if amount else None,
+            probe=probe,
+        )
+
+    def _ineligible(self, group: Group) -> str | None:
+        successes, size = group.n_success, len(group.trajectories)
+        if successes == 0:
+            return "all_failed"
+        if successes == size:
+            return "all_succeeded"
+        if not self.eligible_min <= successes <= self.eligible_max:
+            return "not_eligible"
+        return None
+
+    def _invalid(self, proposal: Proposal, group: Group) -> str | None:
+        segment = proposal.segment
+        if not 0 <= segment.trajectory < len(group.trajectories):
+            return "unknown_trajectory"
+        trajectory = group.trajectories[segment.trajectory]
+        if not trajectory.success:
+            return "not_a_success"
+        return validate_segment(segment, trajectory, max_length=self.max_length)
+
+    async def _probe(self, group: Group, seed: int) -> Estimate | None:
+        """Measure a random segment; a probe that fails is left out, since nothing depends on it but a metric."""
+        if self.probe is None or generator(seed, 2).random() >= self.probe_share:
+            return None
+        proposal = await self.probe.propose(group, seed=derive(seed, 3))
+        if isinstance(proposal, NoProposal):
+            return None
+        try:
+            return await self.verifier.verify(proposal, group, seed=derive(seed, 4))
+        except Exception:
+            return None
+
+
+def _trace(error: Exception) -> str:
+    return "".join(traceback.format_exception(error))
+
+
+def attribution_metrics(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """Counts and means of an update (method, section 2.4); means are None where nothing was measured."""
+    estimates = [verdict.estimate for verdict in verdicts if verdict.estimate is not None]
+    probes = [verdict.probe for verdict in verdicts if verdict.probe is not None]
+    segments = [v.proposal.segment for v in verdicts if v.proposal is not None and v.estimate is not None]
+    credits = [verdict.credit.amount for verdict in verdicts if verdict.credit is not None]
+    return {
+        "outcomes": dict(Counter(verdict.outcome for verdict in verdicts)),
+        "proposals": sum(verdict.proposal is not None for verdict in verdicts),
+        "measured": len(estimates),
+        "positive": sum(estimate.delta > 0 for estimate in estimates),
+        "negative": sum(estimate.delta < 0 for estimate in estimates),
+        "mean_delta": _mean([estimate.delta for estimate in estimates]),
+        "mean_credit": _mean(credits),
+        "mean_segment_length": _mean([segment.length for segment in segments]),
+        "verifier_turns": sum(estimate.turns for estimate in estimates),
+        "verifier_tokens": sum(estimate.tokens for estimate in estimates),
+        "verifier_failures": sum(estimate.before.failures + estimate.after.failures for estimate in estimates),
+        "probes": len(probes),
+        "probe_positive": sum(estimate.delta > 0 for estimate in probes),
+        "probe_mean_delta": _mean([estimate.delta for estimate in probes]),
+        "probe_turns": sum(estimate.turns for estimate in probes),
+        "probe_tokens": sum(estimate.tokens for estimate in probes),
+    }
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None

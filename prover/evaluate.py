@@ -1,0 +1,177 @@
+"""Success rates with intervals, per task type, and the paired comparison of two checkpoints.
+
+Evaluation plays with seeds of its own and stores no states; it leaves training bit-identical.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from prover.errors import DataError
+from prover.estimates import PairedDifference, paired_difference, wilson
+from prover.records import Failure, Task
+from prover.rollout import Rollout
+from prover.seeds import derive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """How one evaluation episode ended."""
+
+    task: str
+    kind: str
+    """Task type; empty where the environment has none."""
+    seed: int
+    success: bool
+    reward: float
+    turns: int
+    invalid: int
+    """Turns without a valid action."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """Episodes of one policy at one temperature. Failed episodes are left out and counted."""
+
+    split: str
+    temperature: float
+    episodes: tuple[Episode, ...]
+    failures: int = 0
+
+    @property
+    def n(self) -> int:
+        """Number of episodes that finished."""
+        return len(self.episodes)
+
+    @property
+    def successes(self) -> int:
+        """Number of successful episodes."""
+        return sum(episode.success for episode in self.episodes)
+
+    @property
+    def rate(self) -> float:
+        """Success rate; NaN without episodes."""
+        return self.successes / self.n if self.n else float("nan")
+
+    def interval(self) -> tuple[float, float]:
+        """Wilson 95% interval of the success rate."""
+        return wilson(self.successes, self.n)
+
+    def by_kind(self) -> "dict[str, Evaluation]":
+        """The same episodes, split by task type."""
+        kinds = sorted({episode.kind for episode in self.episodes})
+        return {
+            kind: replace(self, episodes=tuple(e for e in self.episodes if e.kind == kind), failures=0) for kind in kinds
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """Rate, interval and n, overall and by task type, with mean turns and the share of invalid turns."""
+        low, high = self.interval()
+        turns = sum(episode.turns for episode in self.episodes)
+        return {
+            "split": self.split,
+            "temperature": self.temperature,
+            "success": self.rate,
+            "interval95": [low, high],
+            "n": self.n,
+            "failures": self.failures,
+            "mean_turns": turns / self.n if self.n else None,
+            "invalid_share": sum(episode.invalid for episode in self.episodes) / turns if turns else None,
+            "by_kind": {kind: {"success": part.rate, "n": part.n} for kind, part in self.by_kind().items() if kind},
+        }
+
+    def save(self, path: Path) -> None:
+        """Write summary and episodes as JSON."""
+        episodes = [asdict(episode) for episode in self.episodes]
+        path.write_text(json.dumps(self.summary() | {"episodes": episodes}, indent=1))
+
+    @classmethod
+    def load(cls, path: Path) -> "Evaluation":
+        """Read what ``save`` wrote.
+
+        Raises:
+            DataError: there is no such file, or it holds no evaluation.
+        """
+        try:
+            stored = json.loads(path.read_text())
+            return cls(
+                split=stored["split"],
+                temperature=stored["temperature"],
+                episodes=tuple(Episode(**episode) for episode in stored["episodes"]),
+                failures=stored["failures"],
+            )
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(
+                f"expected a result file of `prover eval` or of a run's evaluations folder at {path}, got "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+
+async def evaluate(
+    rollout: Rollout, tasks: Sequence[Task], episodes: int, *, temperature: float, seed: int
+) -> Evaluation:
+    """Play ``episodes`` episodes, spread evenly over the tasks in their order.
+
+    Equal seeds give two policies the same tasks in the same order, so that they can be compared pairwise.
+
+    Args:
+        rollout: policy, environments and rules of the run.
+        tasks: tasks to play; each at least once when ``episodes`` allows.
+        episodes: number of episodes; beyond the number of tasks, tasks repeat with other sampling seeds.
+        temperature: sampling temperature.
+        seed: entropy of the evaluation, unrelated to the training seed.
+    """
+    if not tasks:
+        raise DataError("expected at least one task to evaluate on, got none; choose another split")
+    rules = replace(
+        rollout.rules, sampling=replace(rollout.rules.sampling, temperature=temperature), record_states=False
+    )
+    player = replace(rollout, rules=rules)
+    chosen = [tasks[index % len(tasks)] for index in range(episodes)]
+    found: list[Episode] = []
+    failures = 0
+    # In slices, so that the policy's batches stay full while finished episodes free their memory.
+    width = rollout.hosts.size
+    for start in range(0, episodes, width):
+        runs = await player.episodes(
+            chosen[start : start + width],
+            seeds=[derive(seed, start + index) for index in range(len(chosen[start : start + width]))],
+        )
+        for run in runs:
+            if isinstance(run, Failure):
+                failures += 1
+                continue
+            found.append(
+                Episode(
+                    task=run.task.id,
+                    kind=run.task.kind,
+                    seed=run.seed,
+                    success=run.success,
+                    reward=run.reward,
+                    turns=run.n_turns,
+                    invalid=sum(turn.invalid is not None for turn in run.turns),
+                )
+            )
+    return Evaluation(split=tasks[0].split, temperature=temperature, episodes=tuple(found), failures=failures)
+
+
+def compare(before: Evaluation, after: Evaluation) -> PairedDifference:
+    """Success rate of ``after`` minus that of ``before`` on the tasks that both played, clustered by task."""
+    rates: list[dict[str, list[float]]] = []
+    for evaluation in (before, after):
+        outcomes: dict[str, list[float]] = {}
+        for episode in evaluation.episodes:
+            outcomes.setdefault(episode.task, []).append(float(episode.success))
+        rates.append(outcomes)
+    shared = sorted(rates[0].keys() & rates[1].keys())
+    if not shared:
+        raise DataError(
+            f"expected evaluations that share tasks, got {len(rates[0])} and {len(rates[1])} tasks with none in common; "
+            "compare results of the same split"
+        )
+    return paired_difference(
+        [sum(rates[0][task]) / len(rates[0][task]) for task in shared],
+        [sum(rates[1][task]) / len(rates[1][task]) for task in shared],
+    )
