@@ -1,0 +1,421 @@
+"""What a run is made of: frozen models, one per component.
+
+Everything is checked when it is loaded, before anything heavy: unknown keys, types, ranges, and sizes that must divide
+each other. A section that describes one of several things says by its ``kind`` which one it is.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from prover.sections import Section, dump, load
+
+Share = Annotated[float, Field(ge=0, le=1)]
+"""A part of a whole, 0 to 1."""
+Count = Annotated[int, Field(ge=1)]
+"""A whole number, at least 1."""
+Positive = Annotated[float, Field(gt=0)]
+"""A number above 0."""
+NonNegative = Annotated[float, Field(ge=0)]
+"""A number, at least 0."""
+Seed = Annotated[int, Field(ge=0)]
+"""A whole number, at least 0."""
+FilePath = Annotated[Path, Field(strict=False)]
+"""A path; text is taken as one."""
+
+
+# --- environments ---
+
+
+class EnvSection(Section):
+    """Keys of every environment."""
+
+    split: str = "train"
+    """Split whose tasks are trained on."""
+    tasks: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """Ids to choose from; all tasks of the split when left out."""
+
+
+class AlfworldEnvConfig(EnvSection):
+    """Household tasks in text."""
+
+    kind: Literal["alfworld"] = "alfworld"
+    data: str = "generated"
+    """``generated`` for the built-in household generator, or the folder of the original games."""
+    task_types: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """Task types to keep; all when left out."""
+    max_receptacles: Count | None = None
+    """Leave out households with more receptacles than this."""
+
+
+class LineEnvConfig(EnvSection):
+    """The toy walk along cells 0..9."""
+
+    kind: Literal["line"] = "line"
+
+
+class CoinEnvConfig(EnvSection):
+    """The toy that is decided by one coin flip."""
+
+    kind: Literal["coin"] = "coin"
+
+
+class CustomEnvConfig(EnvSection):
+    """Any other environment: ``module:Class``, a name from the entry points ``prover.envs``, or a Gymnasium id."""
+
+    kind: Annotated[str, Field(min_length=1)]
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Keyword arguments of the environment."""
+
+
+# --- judges ---
+
+
+class ContrastJudgeConfig(Section):
+    """Points at what a success did and no failure did; needs no model."""
+
+    kind: Literal["contrast"] = "contrast"
+    max_length: Count = 4
+    """Longest segment, in turns."""
+
+
+class RandomSegmentJudgeConfig(Section):
+    """Points anywhere: the control that a judge has to beat."""
+
+    kind: Literal["random_segment"] = "random_segment"
+    max_length: Count = 1
+    """Longest segment, in turns."""
+
+
+class NoJudgeConfig(Section):
+    """Proposes nothing: every update is plain GRPO."""
+
+    kind: Literal["none"] = "none"
+
+
+class CustomJudgeConfig(Section):
+    """Any other judge: ``module:Class`` or a name from the entry points ``prover.judges``."""
+
+    kind: Annotated[str, Field(min_length=1)]
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Keyword arguments of the judge."""
+
+
+def _tag(first: str, *others: str) -> Discriminator:
+    """Chooses the variant that ``kind`` names: ``first`` without a kind, ``custom`` for a kind that is not shipped."""
+
+    def choose(value: Any) -> str:
+        kind = value.get("kind", first) if isinstance(value, Mapping) else getattr(value, "kind", "custom")
+        return kind if isinstance(kind, str) and kind in (first, *others) else "custom"
+
+    return Discriminator(choose)
+
+
+EnvConfig = Annotated[
+    Annotated[AlfworldEnvConfig, Tag("alfworld")]
+    | Annotated[LineEnvConfig, Tag("line")]
+    | Annotated[CoinEnvConfig, Tag("coin")]
+    | Annotated[CustomEnvConfig, Tag("custom")],
+    _tag("alfworld", "line", "coin"),
+]
+"""An environment, chosen by ``kind``."""
+
+JudgeConfig = Annotated[
+    Annotated[ContrastJudgeConfig, Tag("contrast")]
+    | Annotated[RandomSegmentJudgeConfig, Tag("random_segment")]
+    | Annotated[NoJudgeConfig, Tag("none")]
+    | Annotated[CustomJudgeConfig, Tag("custom")],
+    _tag("contrast", "random_segment", "none"),
+]
+"""A judge, chosen by ``kind``."""
+
+
+# --- everything else ---
+
+
+class PolicyConfig(Section):
+    """The language model that acts."""
+
+    kind: Literal["hf"] = "hf"
+    path: str = "default"
+    """Folder of the model; ``default`` is the small policy that comes with ProVer."""
+    decoding: Literal["free", "admissible"] = "admissible"
+    """``admissible`` draws each reply among the actions that the environment allows; ``free`` writes anything."""
+    temperature: Positive = 1.0
+    max_reply_tokens: Count = 16
+    """Limit of one reply, in tokens."""
+    context_limit: Count = 1024
+    """Most tokens of prompt and reply together."""
+    max_batch: Count = 64
+    """Most requests in one forward pass."""
+    cache_mb: Annotated[int, Field(ge=0)] = 512
+    """Memory for attention caches kept across turns, in MiB; 0 keeps none."""
+
+    @model_validator(mode="after")
+    def _reply_fits(self) -> Self:
+        if self.max_reply_tokens >= self.context_limit:
+            raise ValueError(
+                f"max_reply_tokens ({self.max_reply_tokens}) must be below context_limit ({self.context_limit}), "
+                "so that a prompt fits beside a reply"
+            )
+        return self
+
+
+class FormatConfig(Section):
+    """How an action stands in a reply."""
+
+    kind: Literal["bare", "think_action", "react"] = "bare"
+
+
+class TranscriptConfig(Section):
+    """How turns become token rows."""
+
+    mode: Literal["append", "window"] = "append"
+    """``append``: one row that grows; ``window``: one row per turn, built from the last turns."""
+    window: Count = 2
+    """Turns that a row of window mode looks back."""
+    system: str = ""
+    """System message."""
+
+
+class RolloutConfig(Section):
+    """How episodes are collected."""
+
+    groups: Count = 8
+    """Tasks per update."""
+    group_size: Annotated[int, Field(ge=2)] = 8
+    """Episodes per task; an advantage needs at least two to compare."""
+    max_turns: Count = 30
+    concurrency: Count = 64
+    """Episodes in flight."""
+    isolation: Literal["inline", "process"] = "inline"
+    """Whether environments run in this process or in worker processes, where deadlines can be enforced."""
+    step_deadline_s: Positive | None = 30.0
+    """Longest wait for one answer of the environment, in seconds."""
+    episode_deadline_s: Positive | None = None
+    """Longest episode, in seconds."""
+    retries: Annotated[int, Field(ge=0)] = 2
+    """Fresh starts of an episode that failed, before it is left out."""
+    max_failure_share: Share = 0.25
+    """The run stops when a larger share of episodes fails."""
+    on_cut: Literal["continue", "end"] = "continue"
+    """What happens to an episode when a reply is cut by the token limit."""
+    train_on_cut: bool = True
+    """Whether the tokens of a cut reply are trained on."""
+
+
+class VerifyConfig(Section):
+    """How a proposal is measured."""
+
+    continuations: Count = 8
+    """Episodes continued from the state before the segment, and as many from the state after it (K)."""
+    eligible_min: Count = 1
+    """Fewest successes of a group that is judged."""
+    eligible_max: Count = 3
+    """Most successes of a group that is judged."""
+    null_probe: Share = 0.1
+    """Share of eligible groups in which a random segment is measured too, as a yardstick; never credited."""
+    restore_rng: bool = False
+    """Whether continuations get the environment's recorded randomness back instead of fresh seeds."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.eligible_min > self.eligible_max:
+            raise ValueError(
+                f"eligible_min ({self.eligible_min}) is above eligible_max ({self.eligible_max}), "
+                "so that no group could be judged: lower the one or raise the other"
+            )
+        return self
+
+
+class CreditConfig(Section):
+    """How a measured difference becomes credit."""
+
+    also_called: ClassVar[Mapping[str, str]] = {"lambda": "weight"}
+
+    weight: NonNegative = 1.0
+    """lambda: what a success-rate difference of 1 adds to the advantage."""
+    sign: Literal["positive", "signed"] = "positive"
+    """``positive`` keeps gains only; ``signed`` also takes credit away."""
+    min_z: NonNegative = 0.0
+    """Differences below so many standard errors earn nothing; 0 keeps all."""
+
+
+class AdvantageConfig(Section):
+    """How rewards of a group become advantages."""
+
+    std: Literal["none", "ddof0", "ddof1"] = "none"
+    """Divisor: none, or the group's standard deviation in either convention."""
+    baseline: Literal["mean", "leave_one_out"] = "mean"
+    eps: NonNegative = 1e-4
+    """Added to the standard deviation."""
+
+
+class OptimConfig(Section):
+    """How the policy is updated."""
+
+    also_called: ClassVar[Mapping[str, str]] = {
+        "learning_rate": "lr",
+        "steps": "updates",
+        "mini_batch": "minibatch",
+        "micro_batch": "microbatch",
+    }
+
+    updates: Count = 40
+    lr: Positive = 3e-4
+    betas: tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]] = (0.9, 0.95)
+    weight_decay: NonNegative = 0.0
+    grad_clip: Positive = 1.0
+    """Largest norm of the gradient."""
+    clip_low: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    """The importance ratio is clipped below ``1 - clip_low``."""
+    clip_high: Positive = 0.2
+    """The importance ratio is clipped above ``1 + clip_high``."""
+    dual_clip: Annotated[float, Field(gt=1)] | None = None
+    """Bound of the loss of tokens with a negative advantage, in multiples of it."""
+    aggregation: Literal["token_mean", "sequence_mean", "dr_grpo"] = "token_mean"
+    kl: NonNegative = 0.0
+    """Weight of the divergence from the starting policy."""
+    epochs: Count = 1
+    """Passes over the rollouts of one update."""
+    minibatch: Count | None = None
+    """Trajectories per optimizer step; all of the update when left out."""
+    microbatch: Count = 16
+    """Trajectories per forward and backward pass; changes memory and speed, never the result."""
+
+
+class EvaluationConfig(Section):
+    """How success is measured."""
+
+    split: str = "test"
+    episodes: Count = 600
+    temperatures: Annotated[tuple[Positive, ...], Field(min_length=1)] = (1.0, 0.5)
+    every: Annotated[int, Field(ge=0)] = 0
+    """Updates between evaluations; 0 evaluates before and after training only."""
+    seed: Seed = 0
+
+
+class CheckpointConfig(Section):
+    """When the run is saved."""
+
+    every: Count = 20
+    """Updates between checkpoints; the last update is always saved."""
+    keep: Count = 2
+    """Newest checkpoints to keep."""
+
+
+class RunConfig(Section):
+    """Everything that defines a training run."""
+
+    method: Literal["grpo", "prover"] = "prover"
+    """``grpo`` never asks the judge; ``prover`` adds verified credit to it."""
+    seed: Seed = 0
+    """All randomness of the run comes from it."""
+    run: FilePath | None = None
+    """Folder of the run; the command line makes one up when it is left out."""
+    env: EnvConfig = AlfworldEnvConfig()
+    policy: PolicyConfig = PolicyConfig()
+    format: FormatConfig = FormatConfig()
+    transcript: TranscriptConfig = TranscriptConfig()
+    rollout: RolloutConfig = RolloutConfig()
+    judge: JudgeConfig = ContrastJudgeConfig()
+    verify: VerifyConfig = VerifyConfig()
+    credit: CreditConfig = CreditConfig()
+    advantage: AdvantageConfig = AdvantageConfig()
+    optim: OptimConfig = OptimConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+    checkpoint: CheckpointConfig = CheckpointConfig()
+
+    @model_validator(mode="after")
+    def _sizes_divide(self) -> Self:
+        product = self.rollout.groups * self.rollout.group_size
+        minibatch, microbatch = self.optim.minibatch or product, self.optim.microbatch
+        origin = f"rollout.groups {self.rollout.groups} x rollout.group_size {self.rollout.group_size} = {product}"
+        if product % minibatch:
+            raise ValueError(
+                f"{origin} trajectories do not divide by optim.minibatch {minibatch}; "
+                f"valid choices: {_choices(product)}, or null for all"
+            )
+        # A micro-batch that holds the whole mini-batch cuts nothing, so only smaller ones have to divide it.
+        if microbatch < minibatch and minibatch % microbatch:
+            named = f"optim.minibatch {minibatch}" if self.optim.minibatch else origin
+            raise ValueError(
+                f"{named} trajectories do not divide by optim.microbatch {microbatch}; "
+                f"valid choices: {_choices(minibatch)}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _groups_can_be_eligible(self) -> Self:
+        if self.method == "prover" and self.verify.eligible_min >= self.rollout.group_size:
+            raise ValueError(
+                f"verify.eligible_min {self.verify.eligible_min} must be below rollout.group_size "
+                f"{self.rollout.group_size}: a group of successes only has no failure to contrast them with"
+            )
+        return self
+
+
+class SftConfig(Section):
+    """How a small policy is made from demonstrations."""
+
+    env: EnvConfig = AlfworldEnvConfig()
+    out: FilePath
+    """Folder that the policy is written to."""
+    demonstrations: Count = 4000
+    noise: Share = 0.2
+    """Chance that a step of a demonstration is replaced by a random one."""
+    max_turns: Count = 30
+    epochs: Count = 6
+    batch_tokens: Count = 2048
+    lr: Positive = 2e-3
+    init_std: Positive = 0.07
+    """Standard deviation of the starting weights."""
+    hidden: Count = 128
+    layers: Count = 4
+    heads: Count = 4
+    kv_heads: Count = 2
+    intermediate: Count = 384
+    seed: Seed = 0
+    eval_episodes: Count = 300
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> Self:
+        if self.hidden % self.heads:
+            raise ValueError(f"hidden {self.hidden} does not divide by heads {self.heads}: {_choices(self.hidden)}")
+        if self.heads % self.kv_heads:
+            raise ValueError(f"heads {self.heads} does not divide by kv_heads {self.kv_heads}: {_choices(self.heads)}")
+        return self
+
+
+def _choices(number: int) -> str:
+    """The divisors of ``number``, in words."""
+    return ", ".join(str(n) for n in range(1, number + 1) if number % n == 0)
+
+
+def load_config(path: Path | str | None = None, overrides: Sequence[str] = ()) -> RunConfig:
+    """Read the config of a training run and check all of it.
+
+    Args:
+        path: YAML file; None for the defaults.
+        overrides: ``section.key=value`` each, the value in YAML. A new ``kind`` starts its section afresh, whichever
+            place it has among the overrides.
+
+    Raises:
+        ConfigError: The file cannot be read, or a key or value is wrong; the message names all of them.
+
+    >>> load_config(overrides=["rollout.group_size=4", "optim.lr=1e-6"]).optim.lr
+    1e-06
+    """
+    return load(RunConfig, path, overrides)
+
+
+def load_sft_config(path: Path | str | None = None, overrides: Sequence[str] = ()) -> SftConfig:
+    """Read the config of ``prover sft``, as :func:`load_config` does."""
+    return load(SftConfig, path, overrides)
+
+
+def effective_yaml(config: Section) -> str:
+    """The whole config with all defaults, as YAML that is read back to an equal one."""
+    return dump(config)

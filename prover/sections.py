@@ -1,0 +1,167 @@
+"""How a config is read: strict sections, a YAML file, ``section.key=value`` overrides, and complaints in words."""
+
+import difflib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Tag, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from prover import yaml_text
+from prover.errors import ConfigError
+
+
+class Section(BaseModel):
+    """What all sections share: they cannot be changed, know all their keys, and convert no types.
+
+    ``"3"`` is no number, and neither is ``true``.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    also_called: ClassVar[Mapping[str, str]] = {}
+    """Names by which keys go elsewhere, for the "did you mean"."""
+
+
+Model = TypeVar("Model", bound=Section)
+
+_EXPECTED = {
+    "model_type": "expected keys with values (leave the section out for its defaults)",
+    "path_type": "expected a path in text",
+}
+
+
+def load(model: type[Model], path: Path | str | None = None, overrides: Sequence[str] = ()) -> Model:
+    """Read a config and check all of it.
+
+    Args:
+        model: What to read it as.
+        path: YAML file; None for an empty one.
+        overrides: ``section.key=value`` each, the value in YAML; a new ``kind`` starts its section afresh.
+
+    Raises:
+        ConfigError: The file cannot be read, or a key or value is wrong; the message has a line for each.
+    """
+    source = "config" if path is None else str(path)
+    data = {} if path is None else yaml_text.parse(_text_of(Path(path)), source)
+    if data is None:
+        data = {}
+    if not isinstance(data, dict):
+        raise ConfigError(f"{source}: expected sections with keys (a YAML mapping), got {type(data).__name__}.")
+    _override(data, overrides)
+    try:
+        # Strict validation of JSON, not of Python objects: there a list may be a tuple and a text may be a path.
+        return model.model_validate_json(json.dumps(data, default=_refuse))
+    except ValidationError as error:
+        problems = [_explain(model, details, data) for details in error.errors(include_url=False)]
+        raise ConfigError("\n".join(f"{source}: {problem}" for problem in problems)) from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{source}: {error}.") from None
+
+
+def dump(config: Section) -> str:
+    """The whole config with all defaults, as YAML that ``load`` reads back to an equal one."""
+    return yaml_text.write(config.model_dump(mode="json"))
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"There is no config file {path}. Give the path of a YAML file.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"The config file {path} cannot be read as UTF-8 text: {error}.") from None
+
+
+def _refuse(value: Any) -> Any:
+    raise TypeError(f"expected texts, numbers, booleans, lists and mappings, got {value!r} ({type(value).__name__})")
+
+
+def _override(data: dict[str, Any], overrides: Iterable[str]) -> None:
+    """Set each ``section.key=value`` in ``data``, new kinds first."""
+    pairs: list[tuple[list[str], Any]] = []
+    for override in overrides:
+        name, equals, text = override.partition("=")
+        keys = name.strip().split(".")
+        if not equals or not all(keys):
+            raise ConfigError(f"Expected an override as section.key=value, got {override!r}.")
+        pairs.append((keys, yaml_text.parse(text, f"The value of override {override!r}")))
+    for keys, value in sorted(pairs, key=lambda pair: pair[0][-1] != "kind"):
+        section = data
+        for depth, key in enumerate(keys[:-1], start=1):
+            below = section.setdefault(key, {})
+            if not isinstance(below, dict):
+                raise ConfigError(f"Override {'.'.join(keys)}: {'.'.join(keys[:depth])} has no keys of its own.")
+            section = below
+        if keys[-1] == "kind" and section.get("kind") != value:
+            section.clear()
+        section[keys[-1]] = value
+
+
+def _explain(model: type[Section], details: ErrorDetails, data: Mapping[str, Any]) -> str:
+    """One problem in words: where, what was expected, what was got, what to do."""
+    owner, keys = _locate(model, details["loc"])
+    where = ".".join(keys)
+    if details["type"] == "extra_forbidden":
+        return _unknown_key(model, owner, keys, data)
+    if details["type"] == "missing":
+        return f"{where} is missing; it has no default."
+    if details["type"] == "value_error":
+        message = details["msg"].removeprefix("Value error, ")
+        return f"{where}: {message}." if where else f"{message}."
+    message = _EXPECTED.get(details["type"], details["msg"].replace("Input should be", "expected", 1))
+    return f"{where}: {message}, got {details['input']!r}."
+
+
+def _variants(field: FieldInfo) -> dict[str, type[Section]]:
+    """The models that a section may be read as, by tag; one without a tag if there is no choice."""
+    found: dict[str, type[Section]] = {}
+    for option in (field.annotation, *get_args(field.annotation)):
+        tags = [extra.tag for extra in get_args(option)[1:] if isinstance(extra, Tag)]
+        option = get_args(option)[0] if get_origin(option) is Annotated else option
+        if isinstance(option, type) and issubclass(option, Section):
+            found[tags[0] if tags else ""] = option
+    return found
+
+
+def _locate(model: type[Section], loc: Iterable[int | str]) -> tuple[type[Section], list[str]]:
+    """The section that holds the last key of ``loc``, and the keys as they are written (without tags of variants)."""
+    owner, inner, keys = model, model, list[str]()
+    parts = iter(loc)
+    for part in parts:
+        owner = inner
+        keys.append(str(part))
+        variants = _variants(owner.model_fields[str(part)]) if part in owner.model_fields else {}
+        if variants:
+            inner = variants[""] if "" in variants else variants.get(str(next(parts, "")), owner)
+    return owner, keys
+
+
+def _unknown_key(model: type[Section], owner: type[Section], keys: list[str], data: Mapping[str, Any]) -> str:
+    *section, key = keys
+    name = ".".join(section)
+    problem = f"unknown key {key!r} " + (f"in section {name!r}" if name else "at the top level")
+    variants = _variants(model.model_fields[section[0]]) if section else {}
+    if owner is variants.get("custom"):
+        shipped = [tag for tag in variants if tag != "custom"]
+        kind = data[section[0]]["kind"]
+        problem += f" of kind {kind!r}, which is not one of {', '.join(shipped)}"
+        if near := difflib.get_close_matches(str(kind), shipped, 1):
+            return f"{problem}: did you mean kind {near[0]!r}?"
+        return f"{problem}. Put arguments of your own class under {name}.options."
+    if near := difflib.get_close_matches(key.replace("-", "_"), [*owner.model_fields, *owner.also_called], 1):
+        return f"{problem}: did you mean {owner.also_called.get(near[0], near[0])!r}?"
+    for home, fields in _homes(model):
+        if key in fields and home != name:
+            return f"{problem}: did you mean {home}{'.' if home else ''}{key}?"
+    return f"{problem}. Valid keys: {', '.join(owner.model_fields)}."
+
+
+def _homes(model: type[Section]) -> Iterator[tuple[str, set[str]]]:
+    """Every section's name with its keys, the top level first."""
+    yield "", set(model.model_fields)
+    for name, field in model.model_fields.items():
+        yield name, {key for variant in _variants(field).values() for key in variant.model_fields}
