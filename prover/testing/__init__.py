@@ -1,0 +1,13 @@
+"""Public test doubles: two toy environments, a toy codec, scripted and random policies, a scripted judge.
+
+They keep every contract of ``prover.protocols`` and need no model, so that an adapter, a judge or a training loop can
+be tested in milliseconds.
+"""
+
+from prover.testing.codec import ToyCodec
+from prover.testing.coin import CoinEnv
+from prover.testing.judge import ScriptedJudge
+from prover.testing.line import LineEnv
+from prover.testing.policies import ScriptedPolicy, UniformPolicy
+
+__all__ = ["CoinEnv", "LineEnv", "ScriptedJudge", "ScriptedPolicy", "ToyCodec", "UniformPolicy"]
