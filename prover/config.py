@@ -60,6 +60,10 @@ class CoinEnvConfig(EnvSection):
     """The toy that is decided by one coin flip."""
 
     kind: Literal["coin"] = "coin"
+    turns: Count = 1
+    """Flips to win in a row."""
+    p: Share = 0.5
+    """Chance that a flip is won."""
 
 
 class CustomEnvConfig(EnvSection):

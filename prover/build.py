@@ -1,0 +1,270 @@
+"""The one place where a ``kind`` becomes an object.
+
+A kind is the name of something shipped, an import string ``module:Class``, the name of an entry point in the group
+``prover.envs`` or ``prover.judges``, or (environments only) a Gymnasium id. Everything is resolved by string, so that
+this module loads no adapter before one is asked for, and every check here runs before torch is loaded.
+"""
+
+import difflib
+import importlib
+import importlib.util
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, cast
+
+import gymnasium
+
+from prover.config import (
+    CustomEnvConfig,
+    CustomJudgeConfig,
+    EnvConfig,
+    EnvSection,
+    FormatConfig,
+    JudgeConfig,
+    NoJudgeConfig,
+    PolicyConfig,
+    RunConfig,
+)
+from prover.errors import ConfigError, DataError, UnknownNameError
+from prover.formats import Bare, ReAct, TextFormat, ThinkAction
+from prover.protocols import Judge, Policy, TextEnv
+
+_ENVS = {
+    "alfworld": "prover.envs.alfworld:AlfworldEnv",
+    "line": "prover.testing:LineEnv",
+    "coin": "prover.testing:CoinEnv",
+}
+_JUDGES = {
+    "contrast": "prover.judges.contrast:ContrastJudge",
+    "random_segment": "prover.judges.random_segment:RandomSegmentJudge",
+}
+_POLICIES = {"hf": "prover.policies.hf:HFPolicy"}
+_FORMATS: dict[str, Callable[[], TextFormat]] = {"bare": Bare, "think_action": ThinkAction, "react": ReAct}
+
+_IMPORT_STRING = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
+_OF_EXTRA = {"torch": "train", "transformers": "train", "tokenizers": "train", "safetensors": "train"}
+_SMALL_POLICY = Path(__file__).parent / "policies" / "small"
+
+
+@dataclass(frozen=True, slots=True)
+class EnvFactory:
+    """Makes environments. It pickles, so that a worker process can make its own."""
+
+    kind: str
+    """As in ``env.kind``."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Keyword arguments of the environment."""
+
+    def __call__(self) -> TextEnv:
+        """A new environment.
+
+        Raises:
+            UnknownNameError: Nothing goes by that kind.
+            ConfigError: It cannot be imported or does not take the options.
+        """
+        return cast(TextEnv, self.target()(**self.options))
+
+    def target(self) -> Callable[..., Any]:
+        """What makes the environment, checked to take the options; raises as a call does."""
+        try:
+            made = _find("environment of kind", self.kind, _ENVS, "prover.envs")
+        except UnknownNameError:
+            if not _is_gymnasium_id(self.kind):
+                raise
+            # The checking wrappers keep state of their own that no snapshot holds.
+            return partial(_unwrapped, self.kind)
+        return _taking(made, self.options, f"environment {self.kind!r}")
+
+
+def env_factory(config: EnvConfig) -> EnvFactory:
+    """A factory of the configured environment, resolved once so that mistakes show here.
+
+    Raises:
+        UnknownNameError: Nothing goes by that kind.
+        ConfigError: It cannot be imported or does not take the options.
+    """
+    options = config.options if isinstance(config, CustomEnvConfig) else _own_keys(config, EnvSection)
+    factory = EnvFactory(config.kind, options)
+    factory.target()
+    return factory
+
+
+def env_tasks(config: EnvConfig, split: str | None = None) -> tuple[str, ...]:
+    """Ids of the tasks of a split, at least one.
+
+    Args:
+        config: Environment; its ``tasks`` limit the training split only.
+        split: Split to list; the training split of the config if left out.
+
+    Raises:
+        UnknownNameError: The split or a task of ``env.tasks`` does not exist.
+        DataError: The split has no tasks, or its data are missing.
+    """
+    wanted_split = config.split if split is None else split
+    env = env_factory(config)()
+    try:
+        listed = tuple(env.tasks(wanted_split))
+    finally:
+        env.close()
+    if not listed:
+        raise DataError(
+            f"Expected at least one task in split {wanted_split!r} of environment {config.kind!r}, got none. "
+            "Check env.split, evaluation.split and the options of the environment, or get its data."
+        )
+    if config.tasks is None or wanted_split != config.split:
+        return listed
+    for task in config.tasks:
+        if task not in listed:
+            raise UnknownNameError(_unknown(f"task in split {wanted_split!r} called", task, listed))
+    return config.tasks
+
+
+def judge(config: JudgeConfig) -> Judge | None:
+    """The configured judge; None for kind ``none``.
+
+    Raises:
+        UnknownNameError: Nothing goes by that kind.
+        ConfigError: It cannot be imported or does not take the options.
+    """
+    if isinstance(config, NoJudgeConfig):
+        return None
+    options = config.options if isinstance(config, CustomJudgeConfig) else config.model_dump(exclude={"kind"})
+    made = _find("judge of kind", config.kind, _JUDGES, "prover.judges")
+    return cast(Judge, _taking(made, options, f"judge {config.kind!r}")(**options))
+
+
+def text_format(config: FormatConfig) -> TextFormat:
+    """The configured format."""
+    return _FORMATS[config.kind]()
+
+
+def policy_path(config: PolicyConfig) -> Path:
+    """Folder of the configured policy.
+
+    Raises:
+        DataError: It is no folder with a model.
+    """
+    path = _SMALL_POLICY if config.path == "default" else Path(config.path)
+    if not (path / "config.json").is_file():
+        raise DataError(
+            f"Expected a folder with a model (config.json, weights, tokenizer) at policy.path {config.path!r}, "
+            f"got {path}. Make one with `prover sft`, or name the folder of a model that you have."
+        )
+    return path
+
+
+def policy(config: PolicyConfig) -> Policy:
+    """The configured policy. This loads torch.
+
+    Raises:
+        DataError: Its folder holds no model.
+        ConfigError: A package that it needs is not installed.
+    """
+    path = policy_path(config)
+    loaded = _import_string(_POLICIES[config.kind]).load(
+        path, context_limit=config.context_limit, max_batch=config.max_batch, cache_mb=config.cache_mb
+    )
+    return cast(Policy, loaded)
+
+
+def preflight(config: RunConfig) -> None:
+    """Check everything of a run that can be checked without torch: names, options, packages, data.
+
+    Raises:
+        UnknownNameError: An environment, judge, split or task does not exist.
+        ConfigError: Something cannot be imported or does not take its options, or a package is missing.
+        DataError: There are no tasks, or the policy is missing.
+    """
+    judge(config.judge)
+    env_tasks(config.env)
+    env_tasks(config.env, config.evaluation.split)
+    for package in ("torch", "transformers"):
+        if importlib.util.find_spec(package) is None:
+            raise ConfigError(_missing(package))
+    policy_path(config.policy)
+
+
+def _own_keys(section: EnvSection, base: type[EnvSection]) -> dict[str, Any]:
+    """Keys that only this kind of section has, as keyword arguments; left-out ones are left to the class."""
+    return section.model_dump(exclude={"kind", *base.model_fields}, exclude_none=True)
+
+
+def _find(part: str, kind: str, shipped: Mapping[str, str], group: str) -> Callable[..., Any]:
+    """What ``kind`` stands for: shipped, an import string or an entry point."""
+    if kind in shipped:
+        name = shipped[kind]
+    elif _IMPORT_STRING.match(kind):
+        name = kind
+    else:
+        plugins = {point.name: point.value for point in entry_points(group=group)}
+        if kind not in plugins:
+            own = f"a name of your own is written module:Class or registered as an entry point of {group}"
+            raise UnknownNameError(f"{_unknown(part, kind, (*shipped, *plugins))} ({own}).")
+        name = plugins[kind]
+    return cast("Callable[..., Any]", _import_string(name))
+
+
+def _import_string(name: str) -> Any:
+    """The object that ``module:attribute`` names."""
+    module_name, _, attribute = name.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if f"{module_name}.".startswith(f"{missing}."):
+            raise UnknownNameError(
+                f"There is no module {missing!r}, asked for as {name!r}. Install it, or run where it can be imported."
+            ) from None
+        raise ConfigError(f"{name} cannot be imported. {_missing(missing)}") from error
+    except Exception as error:
+        raise ConfigError(f"Importing {module_name!r} for {name!r} failed: {type(error).__name__}: {error}") from error
+    found = module
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            near = difflib.get_close_matches(part, vars(found), 1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise UnknownNameError(f"Module {module_name!r} has no {attribute!r}, asked for as {name!r}.{hint}")
+        found = getattr(found, part)
+    return found
+
+
+def _missing(package: str) -> str:
+    root = package.partition(".")[0]
+    command = f"pip install 'prover[{_OF_EXTRA[root]}]'" if root in _OF_EXTRA else f"pip install {root}"
+    return f"The package {root!r} is not installed: {command}."
+
+
+def _taking(made: Callable[..., Any], options: Mapping[str, Any], what: str) -> Callable[..., Any]:
+    """``made``, if it can be called with ``options``."""
+    if not callable(made):
+        raise ConfigError(f"Expected a class or a function for {what}, got {made!r}.")
+    signature = inspect.signature(made)
+    try:
+        signature.bind(**options)
+    except TypeError as error:
+        raise ConfigError(f"The {what} does not take its options: {error}. It takes {signature}.") from None
+    return made
+
+
+def _is_gymnasium_id(name: str) -> bool:
+    try:
+        gymnasium.spec(name)
+    except (gymnasium.error.Error, ImportError):
+        return False
+    return True
+
+
+def _unwrapped(name: str, **options: Any) -> gymnasium.Env[str, str]:
+    return cast("gymnasium.Env[str, str]", gymnasium.make(name, **options).unwrapped)
+
+
+def _unknown(what: str, name: str, known: tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"Did you mean {near[0]!r}? " if near else ""
+    shown = ", ".join(known[:20]) + (f" and {len(known) - 20} more" if len(known) > 20 else "")
+    return f"There is no {what} {name!r}. {hint}There are {shown}"
