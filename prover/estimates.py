@@ -1,0 +1,230 @@
+"""Success rates, their differences and intervals: pure functions, no model and no configuration.
+
+Every rate comes with n and an interval, and what fewer than two tasks cannot tell is ``None`` ("n/a"), never 0.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist, fmean, stdev
+
+import numpy as np
+
+from prover.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A difference of two success rates."""
+
+    delta: float
+    """Rate after minus rate before."""
+    se: float
+    """Standard error of ``delta``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mean:
+    """A mean over tasks with its interval."""
+
+    mean: float
+    n: int
+    """Number of independent values: tasks, not episodes."""
+    se: float | None
+    """Standard error; None for fewer than two values, as are the bounds."""
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reliability:
+    """What K continuations per arm tell about a segment of known worth."""
+
+    se: float
+    """Standard error of the measured difference."""
+    p_positive: float
+    """Probability that the measured difference is positive."""
+    mean_positive_part: float
+    """Expectation of max(measured difference, 0)."""
+    bias: float
+    """``mean_positive_part`` minus max(true difference, 0)."""
+
+
+def rate_difference(after: int, n_after: int, before: int, n_before: int) -> Difference:
+    """Success rate after minus before, with the plug-in standard error sqrt(p(1-p)/n + q(1-q)/m).
+
+    That error is 0 where both rates are 0 or 1; ``jeffreys_difference`` never claims so.
+
+    >>> rate_difference(6, 8, 2, 8).delta
+    0.5
+    """
+    _check_counts(after, n_after)
+    _check_counts(before, n_before)
+    return _difference(after / n_after, n_after, before / n_before, n_before)
+
+
+def jeffreys_difference(after: int, n_after: int, before: int, n_before: int) -> Difference:
+    """The same with each rate shrunk to (s + 1/2) / (n + 1), Jeffreys' posterior mean, and n + 1 in the error."""
+    _check_counts(after, n_after)
+    _check_counts(before, n_before)
+    return _difference((after + 0.5) / (n_after + 1), n_after + 1, (before + 0.5) / (n_before + 1), n_before + 1)
+
+
+def prob_after_exceeds_before(after: int, n_after: int, before: int, n_before: int) -> float:
+    """Exact posterior probability that the true rate after exceeds the one before, both priors uniform.
+
+    The rates are order statistics of n+1 and m+1 uniform numbers, so the answer is a ratio of counts of interleavings:
+    ``sum_j C(before + j, j) C(m - before + n + 1 - j, n + 1 - j) / C(n + m + 2, n + 1)`` for j = 0..after.
+
+    >>> prob_after_exceeds_before(4, 8, 4, 8)
+    0.5
+    """
+    _check_counts(after, n_after)
+    _check_counts(before, n_before)
+    ways = sum(
+        math.comb(before + j, j) * math.comb(n_before - before + n_after + 1 - j, n_after + 1 - j)
+        for j in range(after + 1)
+    )
+    return ways / math.comb(n_after + n_before + 2, n_after + 1)
+
+
+def wilson(successes: int, n: int, level: float = 0.95) -> tuple[float, float] | None:
+    """Wilson's interval of a success rate (1927); None without observations.
+
+    >>> [round(bound, 4) for bound in wilson(67, 134)]
+    [0.4165, 0.5835]
+    """
+    if n == 0:
+        return None
+    _check_counts(successes, n)
+    z = NormalDist().inv_cdf(0.5 + level / 2)
+    rate, shrink = successes / n, 1 + z * z / n
+    centre = (rate + z * z / (2 * n)) / shrink
+    half = z / shrink * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
+    # At the ends the bound is 0 or 1 exactly; rounding must not pass it.
+    return (0.0 if successes == 0 else centre - half), (1.0 if successes == n else centre + half)
+
+
+def mean_interval(values: Sequence[float], level: float = 0.95) -> Mean:
+    """Mean of independent values with Student's t-interval.
+
+    Raises:
+        ConfigError: there are no values.
+    """
+    if not values:
+        raise ConfigError("expected at least one value, got none; evaluate some task first")
+    mean, n = fmean(values), len(values)
+    if n < 2:
+        return Mean(mean=mean, n=n, se=None, low=None, high=None)
+    se = stdev(values) / math.sqrt(n)
+    half = t_quantile(0.5 + level / 2, n - 1) * se
+    return Mean(mean=mean, n=n, se=se, low=mean - half, high=mean + half)
+
+
+def clustered_mean(outcomes: Mapping[str, Sequence[float]], level: float = 0.95) -> Mean:
+    """Mean over tasks of each task's mean outcome; episodes of one task are no independent evidence."""
+    return mean_interval([fmean(values) for values in outcomes.values() if values], level)
+
+
+def paired_difference(
+    after: Mapping[str, Sequence[float]], before: Mapping[str, Sequence[float]], level: float = 0.95
+) -> Mean:
+    """Mean over tasks of (mean outcome after - mean outcome before), clustered by task.
+
+    Raises:
+        ConfigError: the two sides were not measured on the same tasks.
+
+    >>> paired_difference({"a": [1, 1], "b": [1, 0]}, {"a": [1, 0], "b": [0, 0]}).mean
+    0.5
+    """
+    missing = sorted(after.keys() ^ before.keys()) + [t for t in after if t in before and not (after[t] and before[t])]
+    if missing:
+        raise ConfigError(
+            f"expected outcomes of the same tasks on both sides, got {len(missing)} tasks with one side only, "
+            f"e.g. {missing[0]!r}; evaluate both on one split"
+        )
+    return mean_interval([fmean(after[task]) - fmean(before[task]) for task in after], level)
+
+
+def pass_at_k(n: int, successes: int, k: int) -> float | None:
+    """Unbiased probability that at least one of k samples succeeds (arXiv 2107.03374); None for fewer than k samples.
+
+    >>> pass_at_k(4, 1, 2), pass_at_k(4, 0, 8)
+    (0.5, None)
+    """
+    _check_counts(successes, n)
+    return 1 - math.comb(n - successes, k) / math.comb(n, k) if 1 <= k <= n else None
+
+
+def all_of_k(n: int, successes: int, k: int) -> float | None:
+    """Unbiased probability that all of k samples succeed; None for fewer than k samples."""
+    _check_counts(successes, n)
+    return math.comb(successes, k) / math.comb(n, k) if 1 <= k <= n else None
+
+
+def reliability(k: int, rate_before: float, rate_after: float) -> Reliability:
+    """Exact behaviour of the estimator with k continuations per arm, from the two binomial distributions."""
+    p_before, p_after = _binomial(k, rate_before), _binomial(k, rate_after)
+    joint = np.outer(p_after, p_before)
+    delta = np.subtract.outer(np.arange(k + 1), np.arange(k + 1)) / k
+    mean_positive_part = float((joint * np.maximum(delta, 0)).sum())
+    return Reliability(
+        se=_difference(rate_after, k, rate_before, k).se,
+        p_positive=float(joint[delta > 0].sum()),
+        mean_positive_part=mean_positive_part,
+        bias=mean_positive_part - max(rate_after - rate_before, 0.0),
+    )
+
+
+def verification_turns(n_turns: int, start: int, end: int, k: int) -> int:
+    """Upper bound on the environment turns of both arms, if continuations run as long as the original did.
+
+    >>> verification_turns(10, 3, 4, 8)
+    96
+    """
+    return k * (n_turns - start) + k * (n_turns - end - 1)
+
+
+def t_quantile(p: float, df: int) -> float:
+    """Quantile of Student's t with a whole number of degrees of freedom (Abramowitz and Stegun 26.7.3-4, bisected).
+
+    >>> round(t_quantile(0.975, 4), 4)
+    2.7764
+    """
+    if not 0 < p < 1 or df < 1:
+        raise ConfigError(f"expected p in (0, 1) and df >= 1, got {p} and {df}")
+    if p < 0.5:
+        return -t_quantile(1 - p, df)
+    low, high = 0.0, math.pi / 2
+    for _ in range(60):
+        angle = (low + high) / 2
+        low, high = (angle, high) if 0.5 + _t_mass(angle, df) / 2 < p else (low, angle)
+    return math.sqrt(df) * math.tan((low + high) / 2)
+
+
+def _t_mass(angle: float, df: int) -> float:
+    """P(|T| < t) for ``angle`` = atan(t / sqrt(df))."""
+    cos2, term = math.cos(angle) ** 2, 1.0
+    total = 0.0
+    for k in range(1 if df % 2 else 0, df - 1, 2):
+        total += term
+        term *= cos2 * (k + 1) / (k + 2)
+    if df % 2 == 0:
+        return math.sin(angle) * total
+    return 2 / math.pi * (angle + math.sin(angle) * math.cos(angle) * total)
+
+
+def _difference(after: float, n_after: int, before: float, n_before: int) -> Difference:
+    variance = after * (1 - after) / n_after + before * (1 - before) / n_before
+    return Difference(delta=after - before, se=math.sqrt(variance))
+
+
+def _binomial(n: int, p: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    if n < 1 or not 0 <= p <= 1:
+        raise ConfigError(f"expected at least 1 continuation and a rate in [0, 1], got {n} and {p}")
+    return np.array([math.comb(n, s) * p**s * (1 - p) ** (n - s) for s in range(n + 1)])
+
+
+def _check_counts(successes: int, n: int) -> None:
+    if n < 1 or not 0 <= successes <= n:
+        raise ConfigError(f"expected 0 <= successes <= n and n >= 1, got {successes} of {n}")
