@@ -65,7 +65,7 @@ def group_advantages(
     scale = group_scale(rewards, std=std, eps=eps)
     if not has_contrast(rewards):
         return np.zeros_like(rewards)
-    centred = rewards - rewards.mean()
+    centred: NDArray[np.float64] = rewards - rewards.mean()
     if baseline == "rloo":
         centred *= rewards.size / (rewards.size - 1)
     centred /= scale

@@ -24,7 +24,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mean:
+class MeanInterval:
     """A mean over tasks with its interval."""
 
     mean: float
@@ -50,27 +50,27 @@ class Reliability:
     """``mean_positive_part`` minus max(true difference, 0)."""
 
 
-def rate_difference(after: int, n_after: int, before: int, n_before: int) -> Difference:
+def rate_difference(before: int, n_before: int, after: int, n_after: int) -> Difference:
     """Success rate after minus before, with the plug-in standard error sqrt(p(1-p)/n + q(1-q)/m).
 
     That error is 0 where both rates are 0 or 1; ``jeffreys_difference`` never claims so.
 
-    >>> rate_difference(6, 8, 2, 8).delta
+    >>> rate_difference(2, 8, 6, 8).delta
     0.5
     """
-    _check_counts(after, n_after)
     _check_counts(before, n_before)
-    return _difference(after / n_after, n_after, before / n_before, n_before)
+    _check_counts(after, n_after)
+    return _difference(before / n_before, n_before, after / n_after, n_after)
 
 
-def jeffreys_difference(after: int, n_after: int, before: int, n_before: int) -> Difference:
+def jeffreys_difference(before: int, n_before: int, after: int, n_after: int) -> Difference:
     """The same with each rate shrunk to (s + 1/2) / (n + 1), Jeffreys' posterior mean, and n + 1 in the error."""
-    _check_counts(after, n_after)
     _check_counts(before, n_before)
-    return _difference((after + 0.5) / (n_after + 1), n_after + 1, (before + 0.5) / (n_before + 1), n_before + 1)
+    _check_counts(after, n_after)
+    return _difference((before + 0.5) / (n_before + 1), n_before + 1, (after + 0.5) / (n_after + 1), n_after + 1)
 
 
-def prob_after_exceeds_before(after: int, n_after: int, before: int, n_before: int) -> float:
+def prob_after_exceeds_before(before: int, n_before: int, after: int, n_after: int) -> float:
     """Exact posterior probability that the true rate after exceeds the one before, both priors uniform.
 
     The rates are order statistics of n+1 and m+1 uniform numbers, so the answer is a ratio of counts of interleavings:
@@ -79,8 +79,8 @@ def prob_after_exceeds_before(after: int, n_after: int, before: int, n_before: i
     >>> prob_after_exceeds_before(4, 8, 4, 8)
     0.5
     """
-    _check_counts(after, n_after)
     _check_counts(before, n_before)
+    _check_counts(after, n_after)
     ways = sum(
         math.comb(before + j, j) * math.comb(n_before - before + n_after + 1 - j, n_after + 1 - j)
         for j in range(after + 1)
@@ -105,7 +105,7 @@ def wilson(successes: int, n: int, level: float = 0.95) -> tuple[float, float] |
     return (0.0 if successes == 0 else centre - half), (1.0 if successes == n else centre + half)
 
 
-def mean_interval(values: Sequence[float], level: float = 0.95) -> Mean:
+def mean_interval(values: Sequence[float], level: float = 0.95) -> MeanInterval:
     """Mean of independent values with Student's t-interval.
 
     Raises:
@@ -115,35 +115,34 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> Mean:
         raise ConfigError("expected at least one value, got none; evaluate some task first")
     mean, n = fmean(values), len(values)
     if n < 2:
-        return Mean(mean=mean, n=n, se=None, low=None, high=None)
+        return MeanInterval(mean=mean, n=n, se=None, low=None, high=None)
     se = stdev(values) / math.sqrt(n)
     half = t_quantile(0.5 + level / 2, n - 1) * se
-    return Mean(mean=mean, n=n, se=se, low=mean - half, high=mean + half)
+    return MeanInterval(mean=mean, n=n, se=se, low=mean - half, high=mean + half)
 
 
-def clustered_mean(outcomes: Mapping[str, Sequence[float]], level: float = 0.95) -> Mean:
+def clustered_mean(outcomes: Mapping[str, Sequence[float]], level: float = 0.95) -> MeanInterval:
     """Mean over tasks of each task's mean outcome; episodes of one task are no independent evidence."""
     return mean_interval([fmean(values) for values in outcomes.values() if values], level)
 
 
-def paired_difference(
-    after: Mapping[str, Sequence[float]], before: Mapping[str, Sequence[float]], level: float = 0.95
-) -> Mean:
-    """Mean over tasks of (mean outcome after - mean outcome before), clustered by task.
+def paired_difference(before: Sequence[float], after: Sequence[float], level: float = 0.95) -> MeanInterval:
+    """Mean over tasks of (rate after - rate before): one pair per task, since episodes of one task are not independent.
+
+    Args:
+        before: rate of each task before, one per task.
+        after: rate of the SAME tasks after, in the same order.
+        level: confidence of the t-interval.
 
     Raises:
-        ConfigError: the two sides were not measured on the same tasks.
+        ConfigError: the sides differ in length, or there are no tasks.
 
-    >>> paired_difference({"a": [1, 1], "b": [1, 0]}, {"a": [1, 0], "b": [0, 0]}).mean
+    >>> paired_difference([0.5, 0.0], [1.0, 0.5]).mean
     0.5
     """
-    missing = sorted(after.keys() ^ before.keys()) + [t for t in after if t in before and not (after[t] and before[t])]
-    if missing:
-        raise ConfigError(
-            f"expected outcomes of the same tasks on both sides, got {len(missing)} tasks with one side only, "
-            f"e.g. {missing[0]!r}; evaluate both on one split"
-        )
-    return mean_interval([fmean(after[task]) - fmean(before[task]) for task in after], level)
+    if len(before) != len(after):
+        raise ConfigError(f"expected one rate per task on both sides, got {len(before)} and {len(after)}")
+    return mean_interval([b - a for a, b in zip(before, after, strict=True)], level)
 
 
 def pass_at_k(n: int, successes: int, k: int) -> float | None:
@@ -169,7 +168,7 @@ def reliability(k: int, rate_before: float, rate_after: float) -> Reliability:
     delta = np.subtract.outer(np.arange(k + 1), np.arange(k + 1)) / k
     mean_positive_part = float((joint * np.maximum(delta, 0)).sum())
     return Reliability(
-        se=_difference(rate_after, k, rate_before, k).se,
+        se=_difference(rate_before, k, rate_after, k).se,
         p_positive=float(joint[delta > 0].sum()),
         mean_positive_part=mean_positive_part,
         bias=mean_positive_part - max(rate_after - rate_before, 0.0),
@@ -214,8 +213,8 @@ def _t_mass(angle: float, df: int) -> float:
     return 2 / math.pi * (angle + math.sin(angle) * math.cos(angle) * total)
 
 
-def _difference(after: float, n_after: int, before: float, n_before: int) -> Difference:
-    variance = after * (1 - after) / n_after + before * (1 - before) / n_before
+def _difference(before: float, n_before: int, after: float, n_after: int) -> Difference:
+    variance = before * (1 - before) / n_before + after * (1 - after) / n_after
     return Difference(delta=after - before, se=math.sqrt(variance))
 
 
