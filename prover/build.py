@@ -7,7 +7,6 @@ this module loads no adapter before one is asked for, and every check here runs 
 
 import difflib
 import importlib
-import importlib.util
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -26,22 +25,21 @@ from prover.config import (
     EnvSection,
     FormatConfig,
     JudgeConfig,
-    NoJudgeConfig,
     PolicyConfig,
-    RunConfig,
 )
 from prover.errors import ConfigError, DataError, UnknownNameError
 from prover.formats import Bare, ReAct, TextFormat, ThinkAction
-from prover.protocols import Judge, Policy, TextEnv
+from prover.protocols import Judge, TextEnv
 
 _ENVS = {
-    "alfworld": "prover.envs.alfworld:AlfworldEnv",
+    "alfworld": "prover.envs.alfworld.env:ALFWorldEnv",
     "line": "prover.testing:LineEnv",
     "coin": "prover.testing:CoinEnv",
 }
 _JUDGES = {
     "contrast": "prover.judges.contrast:ContrastJudge",
-    "random_segment": "prover.judges.random_segment:RandomSegmentJudge",
+    "none": "prover.judges.none:NoJudge",
+    "random_segment": "prover.judges.random_segment:RandomJudge",
 }
 _POLICIES = {"hf": "prover.policies.hf:HFPolicy"}
 _FORMATS: dict[str, Callable[[], TextFormat]] = {"bare": Bare, "think_action": ThinkAction, "react": ReAct}
@@ -94,45 +92,13 @@ def env_factory(config: EnvConfig) -> EnvFactory:
     return factory
 
 
-def env_tasks(config: EnvConfig, split: str | None = None) -> tuple[str, ...]:
-    """Ids of the tasks of a split, at least one.
-
-    Args:
-        config: Environment; its ``tasks`` limit the training split only.
-        split: Split to list; the training split of the config if left out.
-
-    Raises:
-        UnknownNameError: The split or a task of ``env.tasks`` does not exist.
-        DataError: The split has no tasks, or its data are missing.
-    """
-    wanted_split = config.split if split is None else split
-    env = env_factory(config)()
-    try:
-        listed = tuple(env.tasks(wanted_split))
-    finally:
-        env.close()
-    if not listed:
-        raise DataError(
-            f"Expected at least one task in split {wanted_split!r} of environment {config.kind!r}, got none. "
-            "Check env.split, evaluation.split and the options of the environment, or get its data."
-        )
-    if config.tasks is None or wanted_split != config.split:
-        return listed
-    for task in config.tasks:
-        if task not in listed:
-            raise UnknownNameError(_unknown(f"task in split {wanted_split!r} called", task, listed))
-    return config.tasks
-
-
-def judge(config: JudgeConfig) -> Judge | None:
-    """The configured judge; None for kind ``none``.
+def judge(config: JudgeConfig) -> Judge:
+    """The configured judge.
 
     Raises:
         UnknownNameError: Nothing goes by that kind.
         ConfigError: It cannot be imported or does not take the options.
     """
-    if isinstance(config, NoJudgeConfig):
-        return None
     options = config.options if isinstance(config, CustomJudgeConfig) else config.model_dump(exclude={"kind"})
     made = _find("judge of kind", config.kind, _JUDGES, "prover.judges")
     return cast(Judge, _taking(made, options, f"judge {config.kind!r}")(**options))
@@ -158,35 +124,23 @@ def policy_path(config: PolicyConfig) -> Path:
     return path
 
 
-def policy(config: PolicyConfig) -> Policy:
-    """The configured policy. This loads torch.
+def policy(config: PolicyConfig, path: Path | None = None) -> Any:
+    """The configured policy, as its class makes it: a ``Policy`` that can be trained. This loads torch.
+
+    Args:
+        config: What to load.
+        path: Folder to load instead of the configured one, e.g. a checkpoint.
 
     Raises:
         DataError: Its folder holds no model.
         ConfigError: A package that it needs is not installed.
     """
-    path = policy_path(config)
-    loaded = _import_string(_POLICIES[config.kind]).load(
-        path, context_limit=config.context_limit, max_batch=config.max_batch, cache_mb=config.cache_mb
+    return _import_string(_POLICIES[config.kind]).load(
+        policy_path(config) if path is None else path,
+        context_limit=config.context_limit,
+        max_batch=config.max_batch,
+        cache_mb=config.cache_mb,
     )
-    return cast(Policy, loaded)
-
-
-def preflight(config: RunConfig) -> None:
-    """Check everything of a run that can be checked without torch: names, options, packages, data.
-
-    Raises:
-        UnknownNameError: An environment, judge, split or task does not exist.
-        ConfigError: Something cannot be imported or does not take its options, or a package is missing.
-        DataError: There are no tasks, or the policy is missing.
-    """
-    judge(config.judge)
-    env_tasks(config.env)
-    env_tasks(config.env, config.evaluation.split)
-    for package in ("torch", "transformers"):
-        if importlib.util.find_spec(package) is None:
-            raise ConfigError(_missing(package))
-    policy_path(config.policy)
 
 
 def _own_keys(section: EnvSection, base: type[EnvSection]) -> dict[str, Any]:
@@ -220,7 +174,7 @@ def _import_string(name: str) -> Any:
             raise UnknownNameError(
                 f"There is no module {missing!r}, asked for as {name!r}. Install it, or run where it can be imported."
             ) from None
-        raise ConfigError(f"{name} cannot be imported. {_missing(missing)}") from error
+        raise ConfigError(f"{name} cannot be imported. {missing_package(missing)}") from error
     except Exception as error:
         raise ConfigError(f"Importing {module_name!r} for {name!r} failed: {type(error).__name__}: {error}") from error
     found = module
@@ -233,7 +187,8 @@ def _import_string(name: str) -> Any:
     return found
 
 
-def _missing(package: str) -> str:
+def missing_package(package: str) -> str:
+    """What to do about a package that is not installed, in words."""
     root = package.partition(".")[0]
     command = f"pip install 'prover[{_OF_EXTRA[root]}]'" if root in _OF_EXTRA else f"pip install {root}"
     return f"The package {root!r} is not installed: {command}."
