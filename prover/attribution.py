@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from prover.advantages import segment_credit
+from prover.advantages import Sign, segment_credit
+from prover.estimates import jeffreys_difference
 from prover.protocols import Judge, Verifier
 from prover.records import Credit, Estimate, Group, NoProposal, Proposal
 from prover.seeds import derive, generator
@@ -41,7 +42,7 @@ class CreditRule:
 
     weight: float = 1.0
     """lambda."""
-    sign: str = "positive"
+    sign: Sign = "positive"
     """``positive`` drops negative differences, ``signed`` keeps them."""
     min_z: float = 0.0
     """Least difference in standard errors."""
@@ -49,9 +50,9 @@ class CreditRule:
     def amount(self, estimate: Estimate) -> float:
         """lambda times delta, or 0 where the rule gives no credit."""
         before, after = estimate.before, estimate.after
-        return segment_credit(
-            before.successes, before.n, after.successes, after.n, weight=self.weight, sign=self.sign, min_z=self.min_z
-        )
+        # Jeffreys' error is never 0: 0 of 8 against 8 of 8 is no certainty.
+        se = jeffreys_difference(before.successes, before.n, after.successes, after.n).se
+        return segment_credit(estimate.delta, weight=self.weight, sign=self.sign, se=se, min_z=self.min_z)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

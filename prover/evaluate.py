@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from prover.errors import DataError
-from prover.estimates import PairedDifference, paired_difference, wilson
+from prover.estimates import MeanInterval, paired_difference, wilson
 from prover.records import Failure, Task
 from prover.rollout import Rollout
 from prover.seeds import derive
@@ -55,8 +55,8 @@ class Evaluation:
         """Success rate; NaN without episodes."""
         return self.successes / self.n if self.n else float("nan")
 
-    def interval(self) -> tuple[float, float]:
-        """Wilson 95% interval of the success rate."""
+    def interval(self) -> tuple[float, float] | None:
+        """Wilson 95% interval of the success rate; None without episodes."""
         return wilson(self.successes, self.n)
 
     def by_kind(self) -> "dict[str, Evaluation]":
@@ -68,13 +68,12 @@ class Evaluation:
 
     def summary(self) -> dict[str, Any]:
         """Rate, interval and n, overall and by task type, with mean turns and the share of invalid turns."""
-        low, high = self.interval()
         turns = sum(episode.turns for episode in self.episodes)
         return {
             "split": self.split,
             "temperature": self.temperature,
-            "success": self.rate,
-            "interval95": [low, high],
+            "success": self.rate if self.n else None,
+            "interval95": self.interval(),
             "n": self.n,
             "failures": self.failures,
             "mean_turns": turns / self.n if self.n else None,
@@ -130,34 +129,24 @@ async def evaluate(
     )
     player = replace(rollout, rules=rules)
     chosen = [tasks[index % len(tasks)] for index in range(episodes)]
-    found: list[Episode] = []
-    failures = 0
-    # In slices, so that the policy's batches stay full while finished episodes free their memory.
-    width = rollout.hosts.size
-    for start in range(0, episodes, width):
-        runs = await player.episodes(
-            chosen[start : start + width],
-            seeds=[derive(seed, start + index) for index in range(len(chosen[start : start + width]))],
+    runs = await player.episodes(chosen, seeds=[derive(seed, index) for index in range(episodes)])
+    found = tuple(
+        Episode(
+            task=run.task.id,
+            kind=run.task.kind,
+            seed=run.seed,
+            success=run.success,
+            reward=run.reward,
+            turns=run.n_turns,
+            invalid=sum(turn.invalid is not None for turn in run.turns),
         )
-        for run in runs:
-            if isinstance(run, Failure):
-                failures += 1
-                continue
-            found.append(
-                Episode(
-                    task=run.task.id,
-                    kind=run.task.kind,
-                    seed=run.seed,
-                    success=run.success,
-                    reward=run.reward,
-                    turns=run.n_turns,
-                    invalid=sum(turn.invalid is not None for turn in run.turns),
-                )
-            )
-    return Evaluation(split=tasks[0].split, temperature=temperature, episodes=tuple(found), failures=failures)
+        for run in runs
+        if not isinstance(run, Failure)
+    )
+    return Evaluation(split=tasks[0].split, temperature=temperature, episodes=found, failures=episodes - len(found))
 
 
-def compare(before: Evaluation, after: Evaluation) -> PairedDifference:
+def compare(before: Evaluation, after: Evaluation) -> MeanInterval:
     """Success rate of ``after`` minus that of ``before`` on the tasks that both played, clustered by task."""
     rates: list[dict[str, list[float]]] = []
     for evaluation in (before, after):

@@ -4,6 +4,7 @@ Any object with these methods will do; none has to inherit from anything here.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import gymnasium
@@ -109,6 +110,23 @@ class Policy(Protocol):
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """Answer every request, in order."""
+
+
+@runtime_checkable
+class TrainablePolicy(Policy, Protocol):
+    """A policy whose weights live in this process and can be trained in place."""
+
+    model: Any
+    """A causal language model of transformers."""
+
+    def updated(self) -> None:
+        """The weights have changed: count a new version and forget what was computed with the old ones."""
+
+    def forget(self) -> None:
+        """Drop everything that is cached between requests."""
+
+    def save(self, path: Path) -> None:
+        """Write weights, config and tokenizer into a folder."""
 
 
 @runtime_checkable

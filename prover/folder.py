@@ -1,0 +1,105 @@
+"""The run folder: everything that a run leaves behind.
+
+::
+
+    config.yaml          effective config, every default spelt out
+    versions.json        versions of ProVer, Python and the packages that decide results; seed
+    metrics.jsonl        one line per update
+    trajectories.jsonl   readable episodes: task, turns, outcome, proposal, both success rates, credit
+    evaluations/         results of `evaluate`, with every episode
+    checkpoints/         see prover.checkpoint
+"""
+
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prover.errors import ConfigError
+
+_PACKAGES = ("prover", "torch", "transformers", "tokenizers", "numpy", "gymnasium", "pydantic")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Paths of a run and the ways to write to them."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, path: Path, config: str, seed: int, *, resume: bool = False) -> "RunFolder":
+        """Make the folder and write what is known at the start.
+
+        Raises:
+            ConfigError: the folder cannot be written, already holds a run, or (to resume) holds none.
+        """
+        folder = cls(path)
+        held = (path / "config.yaml").exists()
+        if held and not resume:
+            raise ConfigError(
+                f"expected a new run folder, got {path}, which holds a run; choose another with run=PATH, or add --resume"
+            )
+        if resume and not held:
+            raise ConfigError(f"expected a run to resume in {path}, found no config.yaml there; leave out --resume")
+        try:
+            for part in (folder.evaluations, folder.checkpoints):
+                part.mkdir(parents=True, exist_ok=True)
+            if not held:
+                (path / "config.yaml").write_text(config)
+            (path / "versions.json").write_text(json.dumps(_versions() | {"seed": seed}, indent=1))
+        except OSError as error:
+            raise ConfigError(
+                f"expected a folder that can be written at {path}, got {error}; choose another with run=PATH"
+            ) from error
+        return folder
+
+    @property
+    def evaluations(self) -> Path:
+        """Folder of evaluation results."""
+        return self.path / "evaluations"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Folder of checkpoints."""
+        return self.path / "checkpoints"
+
+    def append(self, file: str, record: Mapping[str, Any]) -> None:
+        """Add one JSON line to ``file``."""
+        with (self.path / file).open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(record, default=plain, allow_nan=False) + "\n")
+
+    def truncate(self, file: str, updates: int) -> None:
+        """Drop the lines of updates from ``updates`` on: a resumed run writes them anew."""
+        path = self.path / file
+        if not path.exists():
+            return
+        kept = []
+        for line in path.read_text(encoding="utf-8").splitlines():
+            try:
+                if json.loads(line)["update"] < updates:
+                    kept.append(line)
+            except ValueError:  # The line that was being written when the run was stopped.
+                continue
+        path.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+
+
+def plain(value: Any) -> Any:
+    """numpy scalars and arrays as JSON knows them."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"expected a value that JSON knows, got {type(value).__name__}; convert it before it is logged")
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "machine": platform.machine()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "absent"
+    return found

@@ -1,0 +1,93 @@
+"""What a run writes down about an update: metrics, readable episodes, seconds by phase."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from prover.attribution import Verdict
+from prover.records import Group
+
+
+def rollout_metrics(groups: Sequence[Group]) -> dict[str, Any]:
+    """Success, contrast, lengths and failures of an update's rollouts."""
+    trajectories = [trajectory for group in groups for trajectory in group.trajectories]
+    turns = [turn for trajectory in trajectories for turn in trajectory.turns]
+    ends: dict[str, int] = {}
+    for trajectory in trajectories:
+        ends[trajectory.end] = ends.get(trajectory.end, 0) + 1
+    causes: dict[str, int] = {}
+    for failure in (failure for group in groups for failure in group.failures):
+        causes[failure.cause] = causes.get(failure.cause, 0) + 1
+    return {
+        "episodes": len(trajectories),
+        "success": sum(t.success for t in trajectories) / len(trajectories),
+        "contrast_groups": sum(0 < group.n_success < len(group.trajectories) for group in groups),
+        "groups": len(groups),
+        "turns": len(turns),
+        "tokens": sum(trajectory.n_sampled for trajectory in trajectories),
+        "invalid_turns": sum(turn.invalid is not None and not turn.truncated for turn in turns),
+        "truncated_turns": sum(turn.truncated for turn in turns),
+        "ends": ends,
+        "failures": causes,
+        "single_member_groups": sum(len(group.trajectories) == 1 for group in groups),
+    }
+
+
+def readable(number: int, groups: Sequence[Group], verdicts: Sequence[Verdict]) -> Iterator[dict[str, Any]]:
+    """One record per trajectory for ``trajectories.jsonl``."""
+    by_group = {verdict.group: verdict for verdict in verdicts}
+    for group in groups:
+        verdict = by_group.get(group.index)
+        proposal = verdict.proposal if verdict else None
+        for index, trajectory in enumerate(group.trajectories):
+            chosen = proposal is not None and proposal.segment.trajectory == index
+            yield {
+                "update": number,
+                "group": group.index,
+                "member": trajectory.member,
+                "task": trajectory.task.id,
+                "success": trajectory.success,
+                "reward": trajectory.reward,
+                "end": trajectory.end,
+                "opening": trajectory.opening,
+                "turns": [
+                    {"action": turn.action or turn.text, "result": turn.result}
+                    | ({"invalid": turn.invalid} if turn.invalid else {})
+                    for turn in trajectory.turns
+                ],
+                "judgement": _judgement(verdict) if verdict and chosen else None,
+                "verdict": verdict.outcome if verdict else None,
+            }
+
+
+def _judgement(verdict: Verdict) -> dict[str, Any]:
+    assert verdict.proposal is not None, "only called with a proposal"
+    segment, estimate = verdict.proposal.segment, verdict.estimate
+    record: dict[str, Any] = {
+        "judge": verdict.proposal.judge,
+        "turns": [segment.start, segment.end],
+        "reason": verdict.proposal.reason,
+        "credit": verdict.credit.amount if verdict.credit else 0.0,
+    }
+    if estimate is not None:
+        for name, arm in (("before", estimate.before), ("after", estimate.after)):
+            record[name] = {"successes": arm.successes, "n": arm.n, "failures": arm.failures}
+        record["delta"] = estimate.delta
+    return record
+
+
+@dataclass(slots=True)
+class Clock:
+    """Processor and wall seconds by phase."""
+
+    cpu: dict[str, float] = field(default_factory=dict)
+    wall: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        cpu, wall = time.process_time(), time.perf_counter()
+        yield
+        self.cpu[name] = time.process_time() - cpu
+        self.wall[name] = time.perf_counter() - wall

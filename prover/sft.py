@@ -1,0 +1,230 @@
+"""Warm start: a small policy from scratch, taught by a scripted expert's demonstrations.
+
+An environment that has an ``expert(seed)`` method can be demonstrated: it returns a player of the current episode with
+``act(observation, info) -> action``. A share of the steps is replaced by random admissible actions, which are shown but
+not taught, so that the policy meets states that the expert avoids and learns how it goes on from there.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from prover import build
+from prover.config import SftConfig
+from prover.errors import ConfigError
+from prover.objective import token_logprobs
+from prover.policies.codec import HFCodec
+from prover.policies.hf import HFPolicy
+from prover.policies.words import build_word_tokenizer
+from prover.protocols import Codec, TextEnv
+from prover.records import TokenRow
+from prover.seeds import derive, generator
+
+_DEMONSTRATIONS, _WEIGHTS, _ORDER = range(3)
+"""First index of the seed path of each consumer of randomness."""
+
+
+class Player(Protocol):
+    """Plays one episode."""
+
+    def act(self, observation: str, info: Mapping[str, Any]) -> str:
+        """The next action."""
+
+
+@runtime_checkable
+class Demonstrable(TextEnv, Protocol):
+    """An environment that can show how its tasks are solved."""
+
+    def expert(self, seed: int) -> Player:
+        """A scripted player of the episode that was last reset."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demonstration:
+    """A solved episode."""
+
+    task: str
+    opening: str
+    actions: tuple[str, ...]
+    results: tuple[str, ...]
+    """Observation after each action."""
+    taught: tuple[bool, ...]
+    """Whether the action is the expert's own."""
+
+
+def demonstrate(env: TextEnv, task: str, *, seed: int, noise: float, max_turns: int) -> Demonstration | None:
+    """The expert's episode of a task with a share of random steps; None when it is not solved within ``max_turns``."""
+    if not isinstance(env, Demonstrable):
+        raise ConfigError(
+            f"expected an environment with an expert(seed) method, got {type(env).__name__}; demonstrations need one"
+        )
+    rng = generator(seed)
+    opening, info = env.reset(seed=seed, options={"task": task})
+    player, observation = env.expert(seed), opening
+    actions: list[str] = []
+    results: list[str] = []
+    taught: list[bool] = []
+    while len(actions) < max_turns:
+        action, own = player.act(observation, info), True
+        if rng.random() < noise:
+            action, own = str(rng.choice(info["admissible_actions"])), False
+        observation, _, terminated, truncated, info = env.step(action)
+        actions.append(action)
+        results.append(observation)
+        taught.append(own)
+        if terminated or truncated:
+            break
+    if not info["success"]:
+        return None
+    return Demonstration(
+        task=task, opening=opening, actions=tuple(actions), results=tuple(results), taught=tuple(taught)
+    )
+
+
+def collect(
+    env: TextEnv, tasks: Sequence[str], n: int, *, seed: int, noise: float, max_turns: int
+) -> list[Demonstration]:
+    """``n`` demonstrations of tasks drawn with replacement; unsolved episodes are drawn again.
+
+    Raises:
+        ConfigError: the expert solves less than one in ten, so that demonstrations would teach a biased sample.
+    """
+    rng = generator(seed)
+    found: list[Demonstration] = []
+    for attempt in range(10 * n):
+        task = tasks[int(rng.integers(len(tasks)))]
+        shown = demonstrate(env, task, seed=derive(seed, attempt), noise=noise, max_turns=max_turns)
+        if shown is not None:
+            found.append(shown)
+        if len(found) == n:
+            return found
+    raise ConfigError(
+        f"expected the expert to solve at least one episode in ten within {max_turns} turns, got {len(found)} of {10 * n}; "
+        "raise max_turns or lower noise"
+    )
+
+
+def token_row(codec: Codec, shown: Demonstration, write: Callable[[str], str] = str) -> TokenRow:
+    """A demonstration as a token row whose taught actions are marked to be trained on."""
+    ids = codec.opening("", shown.opening)
+    turns, mask = [-1] * len(ids), [False] * len(ids)
+    for turn, (action, result, own) in enumerate(zip(shown.actions, shown.results, shown.taught, strict=True)):
+        reply = codec.action(write(action))
+        ids.extend(reply)
+        turns += [turn] * len(reply)
+        mask += [own] * len(reply)
+        if turn + 1 < len(shown.actions):
+            answer = codec.reply(result, closed=True)
+            ids.extend(answer)
+            turns += [-1] * len(answer)
+            mask += [False] * len(answer)
+    return TokenRow(
+        ids=np.array(ids, dtype=np.int64),
+        turn_of_token=np.array(turns, dtype=np.int64),
+        loss_mask=np.array(mask, dtype=np.bool_),
+        logprobs=np.zeros(len(ids)),
+        support=(None,) * len(ids),
+    )
+
+
+def batches(rows: Sequence[TokenRow], batch_tokens: int, rng: np.random.Generator) -> list[list[TokenRow]]:
+    """All rows once, rows of similar length together, batches in random order; padded size at most ``batch_tokens``."""
+    order = sorted(rng.permutation(len(rows)).tolist(), key=lambda index: len(rows[index]) + 8 * rng.random())
+    found: list[list[TokenRow]] = [[]]
+    for index in order:
+        row = rows[index]
+        if found[-1] and len(row) * (len(found[-1]) + 1) > batch_tokens:
+            found.append([])
+        found[-1].append(row)
+    return [found[int(index)] for index in rng.permutation(len(found))]
+
+
+def new_model(config: SftConfig, tokenizer: Any) -> Qwen3ForCausalLM:
+    """A Qwen3 model with random weights; the vector of ``name N`` is that of the name plus that of the number.
+
+    So that "cabinet 3" starts out near "cabinet 4" and near "shelf 3": the small vocabulary has one token for each.
+    """
+    torch_rng = torch.Generator().manual_seed(derive(config.seed, _WEIGHTS))
+    vocabulary: dict[str, int] = tokenizer.get_vocab()
+    model = Qwen3ForCausalLM(
+        Qwen3Config(
+            vocab_size=len(vocabulary),
+            hidden_size=config.hidden,
+            intermediate_size=config.intermediate,
+            num_hidden_layers=config.layers,
+            num_attention_heads=config.heads,
+            num_key_value_heads=config.kv_heads,
+            head_dim=config.hidden // config.heads,
+            max_position_embeddings=4096,
+            tie_word_embeddings=True,
+            bos_token_id=tokenizer.bos_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+    )
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if parameter.dim() > 1:
+                # Depth-scaled as in GPT-2, so that the residual stream does not grow with the layers.
+                scale = (2 * config.layers) ** -0.5 if name.endswith(("o_proj.weight", "down_proj.weight")) else 1.0
+                parameter.normal_(0.0, config.init_std * scale, generator=torch_rng)
+        embedding = model.get_input_embeddings().weight
+        parts: dict[str, torch.Tensor] = {}
+        for word, index in sorted(vocabulary.items(), key=lambda item: item[1]):
+            name, _, number = word.rpartition(" ")
+            if name and number.isdigit():
+                for part in (name, number):
+                    if part not in parts:
+                        parts[part] = torch.randn(config.hidden, generator=torch_rng) * config.init_std
+                own = torch.randn(config.hidden, generator=torch_rng) * config.init_std
+                embedding[index] = (parts[name] + parts[number] + 0.5 * own) / 1.5
+    return model
+
+
+def run(config: SftConfig, *, watch: Callable[[str, Mapping[str, Any]], None] = lambda event, metrics: None) -> Path:
+    """Make the policy and write it to ``config.out``; returns that folder."""
+    env = build.env_factory(config.env)()
+    shown = collect(
+        env,
+        build.env_tasks(config.env),
+        config.demonstrations,
+        seed=derive(config.seed, _DEMONSTRATIONS),
+        noise=config.noise,
+        max_turns=config.max_turns,
+    )
+    env.close()
+    watch("demonstrations", {"n": len(shown), "mean_turns": float(np.mean([len(d.actions) for d in shown]))})
+    tokenizer = build_word_tokenizer(text for one in shown for text in (one.opening, *one.actions, *one.results))
+    policy = HFPolicy(new_model(config, tokenizer), HFCodec(tokenizer))
+    rows = [token_row(policy.codec, one) for one in shown]
+    model, rng = policy.model, generator(config.seed, _ORDER)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=config.lr, betas=(0.9, 0.95), weight_decay=0.01)
+    plan = [batch for _ in range(config.epochs) for batch in batches(rows, config.batch_tokens, rng)]
+    model.train()
+    for step, batch in enumerate(plan):
+        for group in optimizer.param_groups:
+            group["lr"] = config.lr * _schedule(step, len(plan))
+        loss = -token_logprobs(model, batch).logprobs.mean()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        if step % 50 == 0 or step + 1 == len(plan):
+            watch("step", {"step": step, "steps": len(plan), "loss": float(loss.detach())})
+    model.eval()
+    policy.updated()
+    policy.save(config.out)
+    return config.out
+
+
+def _schedule(step: int, steps: int) -> float:
+    """Linear warm-up over the first 3% of the steps, then a cosine down to a tenth."""
+    warm = max(1, steps * 3 // 100)
+    if step < warm:
+        return (step + 1) / warm
+    return 0.55 + 0.45 * float(np.cos(np.pi * (step - warm) / max(1, steps - warm)))

@@ -1,0 +1,185 @@
+"""The loop: tasks -> groups -> judge -> verifier -> advantages -> update.
+
+``method: grpo`` leaves out judge and verifier. ``method: prover`` adds verified credit; without a proposal, with weight 0
+or with a judge that fails, its update equals that of ``grpo`` bit for bit: both sample the same episodes from the same
+seeds, and continuations touch neither.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from prover import build, checkpoint, stage
+from prover.attribution import Attribution, CreditRule, Verdict, attribution_metrics
+from prover.batch import training_rows
+from prover.branch import Branch
+from prover.config import RunConfig, effective_yaml
+from prover.errors import CheckpointError, ConfigError
+from prover.evaluate import Evaluation, evaluate
+from prover.folder import RunFolder
+from prover.journal import Clock, readable, rollout_metrics
+from prover.judges.random_segment import RandomJudge
+from prover.records import Task
+from prover.rollout import Rollout, check_failure_share
+from prover.seeds import derive
+from prover.tasks import TaskStream
+from prover.update import PolicyUpdate
+from prover.verify import MonteCarloVerifier
+
+_ROLLOUT, _CREDIT, _SHUFFLE, _TASKS = range(4)
+"""First index of the seed path of each consumer of randomness."""
+
+Watcher = Callable[[str, Mapping[str, Any]], None]
+"""Told of every finished event (``evaluation``, ``update``) with its metrics; a display, usually."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainResult:
+    """What a run leaves to tell."""
+
+    folder: RunFolder
+    before: tuple[Evaluation, ...]
+    """One per temperature."""
+    after: tuple[Evaluation, ...]
+
+
+def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda event, metrics: None) -> TrainResult:
+    """Train from a config, into the folder ``config.run``.
+
+    Raises:
+        ConfigError: the run folder cannot be used.
+        DataError: the environment's data is missing.
+        FailureShareError: too many episodes failed.
+    """
+    if config.run is None:
+        raise ConfigError("expected a run folder in `run`, got none; set run=PATH")
+    train_tasks, test_tasks = stage.tasks(config, config.env.split), stage.tasks(config, config.evaluation.split)
+    folder = RunFolder.create(config.run, effective_yaml(config), config.seed, resume=resume)
+    saved = checkpoint.complete(folder.checkpoints)[-1:] if resume else []
+    settings = config.policy.model_copy(update={"path": str(saved[0].path)}) if saved else config.policy
+    policy = build.policy(settings)
+    update = PolicyUpdate(policy.model, config.optim)
+    done = 0
+    if saved:
+        done = saved[0].update
+        saved[0].restore_optimizer(update.optimizer, update.names)
+        if (stored := saved[0].state()["tasks"]) != _fingerprint(train_tasks):
+            raise CheckpointError(
+                f"expected the training tasks of the run ({stored}), got {_fingerprint(train_tasks)}; resume with the same data"
+            )
+    for file in ("metrics.jsonl", "trajectories.jsonl"):
+        folder.truncate(file, done)
+
+    async def run() -> TrainResult:
+        async with stage.host_pool(config) as hosts:
+            loop = _Loop(
+                config=config,
+                folder=folder,
+                rollout=stage.rollout(config, policy, hosts),
+                update=update,
+                stream=TaskStream(tasks=train_tasks, seed=derive(config.seed, _TASKS)),
+                test_tasks=test_tasks,
+                watch=watch,
+            )
+            return await loop.run(done)
+
+    return asyncio.run(run())
+
+
+@dataclass(slots=True, kw_only=True)
+class _Loop:
+    config: RunConfig
+    folder: RunFolder
+    rollout: Rollout
+    update: PolicyUpdate
+    stream: TaskStream
+    test_tasks: tuple[Task, ...]
+    watch: Watcher
+
+    async def run(self, done: int) -> TrainResult:
+        config, policy = self.config, self.rollout.policy
+        before = await self._evaluate(0)
+        for number in range(done, config.optim.updates):
+            metrics = await self._update(number)
+            self.folder.append("metrics.jsonl", metrics)
+            self.watch("update", metrics)
+            finished = number + 1
+            if finished % config.checkpoint.every == 0 or finished == config.optim.updates:
+                state = {"tasks": _fingerprint(self.stream.tasks), "seed": config.seed}
+                checkpoint.save(
+                    self.folder.checkpoints,
+                    finished,
+                    policy,
+                    self.update.optimizer,
+                    self.update.names,
+                    state,
+                    keep=config.checkpoint.keep,
+                )
+            if config.evaluation.every and finished % config.evaluation.every == 0 and finished < config.optim.updates:
+                await self._evaluate(finished)
+        return TrainResult(folder=self.folder, before=before, after=await self._evaluate(config.optim.updates))
+
+    async def _update(self, number: int) -> dict[str, Any]:
+        config, clock = self.config, Clock()
+        with clock.phase("rollout"):
+            tasks = self.stream.draw(number, config.rollout.groups)
+            seed = derive(config.seed, _ROLLOUT, number)
+            groups = await self.rollout.groups(tasks, config.rollout.group_size, seed=seed)
+        check_failure_share(groups, config.rollout.max_failure_share)
+        verdicts: list[Verdict] = []
+        if config.method == "prover":
+            with clock.phase("credit"):
+                verdicts = await self._attribution().judge_groups(groups, seed=derive(config.seed, _CREDIT, number))
+        with clock.phase("update"):
+            rows = training_rows(groups, verdicts, config.advantage)
+            statistics = self.update.step(rows, seed=derive(config.seed, _SHUFFLE, number))
+            self.rollout.policy.updated()
+        with clock.phase("log"):
+            for record in readable(number, groups, verdicts):
+                self.folder.append("trajectories.jsonl", record)
+        return {
+            "update": number,
+            **rollout_metrics(groups),
+            **attribution_metrics(verdicts),
+            **statistics,
+            "cpu_seconds": clock.cpu,
+            "wall_seconds": clock.wall,
+        }
+
+    def _attribution(self) -> Attribution:
+        config = self.config
+        branch = Branch(rollout=self.rollout, restore_rng=config.verify.restore_rng)
+        return Attribution(
+            judge=build.judge(config.judge),
+            verifier=MonteCarloVerifier(branch=branch, continuations=config.verify.continuations),
+            rule=CreditRule(weight=config.credit.weight, sign=config.credit.sign, min_z=config.credit.min_z),
+            probe=RandomJudge(max_length=1),
+            probe_share=config.verify.null_probe,
+            eligible_min=config.verify.eligible_min,
+            eligible_max=config.verify.eligible_max,
+        )
+
+    async def _evaluate(self, done: int) -> tuple[Evaluation, ...]:
+        """Measure after ``done`` updates at every temperature; results that a resumed run already has are read back."""
+        settings, found = self.config.evaluation, []
+        for temperature in settings.temperatures:
+            path = self.folder.evaluations / f"update-{done:06d}-T{temperature:g}.json"
+            if path.exists():
+                found.append(Evaluation.load(path))
+                continue
+            result = await evaluate(
+                self.rollout, self.test_tasks, settings.episodes, temperature=temperature, seed=settings.seed
+            )
+            result.save(path)
+            self.watch("evaluation", {"update": done, **result.summary()})
+            found.append(result)
+        # Cached prefixes would change the rounding of what is sampled next.
+        self.rollout.policy.forget()
+        return tuple(found)
+
+
+def _fingerprint(tasks: Sequence[Task]) -> str:
+    """Short hash of a task list, so that a changed one is noticed on resume."""
+    return hashlib.blake2b("\n".join(task.id for task in tasks).encode(), digest_size=8).hexdigest() + f"/{len(tasks)}"
