@@ -30,6 +30,7 @@ from prover.config import (
 from prover.errors import ConfigError, DataError, UnknownNameError
 from prover.formats import Bare, ReAct, TextFormat, ThinkAction
 from prover.protocols import Judge, TextEnv
+from prover.replay import ReplayEnv
 
 _ENVS = {
     "alfworld": "prover.envs.alfworld.env:ALFWorldEnv",
@@ -59,13 +60,21 @@ class EnvFactory:
     """Keyword arguments of the environment."""
 
     def __call__(self) -> TextEnv:
-        """A new environment.
+        """A new environment; one without snapshots gets those of ``ReplayEnv``.
 
         Raises:
             UnknownNameError: Nothing goes by that kind.
             ConfigError: It cannot be imported or does not take the options.
         """
-        return cast(TextEnv, self.target()(**self.options))
+        env = self.target()(**self.options)
+        if isinstance(env, TextEnv):
+            return env
+        if isinstance(env, gymnasium.Env):
+            return ReplayEnv(env)
+        raise ConfigError(
+            f"Expected environment {self.kind!r} to be a gymnasium.Env[str, str], got {type(env).__name__}. "
+            "Derive it from gymnasium.Env."
+        )
 
     def target(self) -> Callable[..., Any]:
         """What makes the environment, checked to take the options; raises as a call does."""
@@ -90,6 +99,37 @@ def env_factory(config: EnvConfig) -> EnvFactory:
     factory = EnvFactory(config.kind, options)
     factory.target()
     return factory
+
+
+def env_tasks(config: EnvConfig, split: str | None = None) -> tuple[str, ...]:
+    """Ids of the tasks of a split, at least one.
+
+    Args:
+        config: Environment; its ``tasks`` are chosen from its own split only.
+        split: Split to list; the one of the config if left out.
+
+    Raises:
+        UnknownNameError: The split or a task of ``env.tasks`` does not exist.
+        DataError: The split has no tasks, or its data are missing.
+    """
+    wanted = config.split if split is None else split
+    env = env_factory(config)()
+    try:
+        listed = tuple(env.tasks(wanted))
+    finally:
+        env.close()
+    if not listed:
+        raise DataError(
+            f"Expected at least one task in split {wanted!r} of environment {config.kind!r}, got none. "
+            "Check the split, the options of the environment, and its data."
+        )
+    if config.tasks is None or wanted != config.split:
+        return listed
+    known = set(listed)
+    for task in config.tasks:
+        if task not in known:
+            raise UnknownNameError(f"{_unknown(f'task in split {wanted!r} called', task, listed)}.")
+    return config.tasks
 
 
 def judge(config: JudgeConfig) -> Judge:
@@ -139,7 +179,7 @@ def policy(config: PolicyConfig, path: Path | None = None) -> Any:
         policy_path(config) if path is None else path,
         context_limit=config.context_limit,
         max_batch=config.max_batch,
-        cache_mb=config.cache_mb,
+        cache_bytes=config.cache_mb << 20,
     )
 
 

@@ -4,7 +4,7 @@ import importlib.util
 import tempfile
 from pathlib import Path
 
-from prover import build, stage
+from prover import build
 from prover.config import RunConfig
 from prover.errors import ConfigError
 
@@ -23,7 +23,7 @@ def check_config(config: RunConfig) -> None:
     build.judge(config.judge)
     build.policy_path(config.policy)
     for split in dict.fromkeys((config.env.split, config.evaluation.split)):
-        stage.tasks(config, split)
+        build.env_tasks(config.env, split)
 
 
 def check_packages() -> None:

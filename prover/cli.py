@@ -1,0 +1,208 @@
+"""The command line: thin commands, short messages, exit code 2 where the fault is in what was asked for.
+
+Nothing heavy is imported before the config, the names and the data have been checked.
+"""
+
+import asyncio
+import os
+import sys
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from prover import __version__, build, preflight, stage
+from prover.config import RunConfig, load_config, load_sft_config
+from prover.errors import ConfigError, DataError, ProverError, UnknownNameError
+from prover.evaluate import Evaluation, compare, evaluate
+
+app = typer.Typer(
+    help="Train LLM agents with reinforcement learning and measure which of their decisions mattered.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[CONFIG] [SECTION.KEY=VALUE]...", help="YAML file, then overrides.", show_default=False),
+]
+RunOption = Annotated[Path | None, typer.Option("--run", help="Folder of the run.", show_default=False)]
+
+
+@app.callback()
+def _options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> None:
+    """Options of every command; ``main`` reads them."""
+
+
+@app.command()
+def train(
+    words: Words = None,
+    run: RunOption = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --run.")] = False,
+) -> None:
+    """Train a policy."""
+    path, overrides = _config_and_overrides(words)
+    if resume and path is None and run is not None:
+        path = run / "config.yaml"
+    config = load_config(path, overrides)
+    folder = run or config.run
+    if folder is None and resume:
+        raise ConfigError("Expected --run DIR with --resume, got none. Name the folder of the run to go on with.")
+    folder = folder or Path("runs") / f"{config.method}-{time.strftime('%Y%m%d-%H%M%S')}"
+    preflight.check_config(config)
+    preflight.check_run_folder(folder, resume=resume)
+
+    from prover.display import Display, print_result
+    from prover.train import train
+
+    with Display(config.optim.updates) as display:
+        result = train(config.model_copy(update={"run": folder}), resume=resume, watch=display.watch)
+    print_result(result)
+
+
+@app.command()
+def sft(words: Words = None) -> None:
+    """Make a small policy from demonstrations."""
+    path, overrides = _config_and_overrides(words)
+    config = load_sft_config(path, overrides)
+    preflight.check_packages()
+    build.env_tasks(config.env)
+
+    from prover import sft
+
+    sft.run(config, watch=_print_event)
+
+
+@app.command(name="eval")
+def evaluate_policy(
+    words: Words = None,
+    policy: Annotated[str | None, typer.Option("--policy", help="Folder of the policy.", show_default=False)] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder of the results.", show_default=False)] = None,
+) -> None:
+    """Measure a policy's success."""
+    path, overrides = _config_and_overrides(words)
+    config = load_config(path, overrides)
+    if policy is not None:
+        config = config.model_copy(update={"policy": config.policy.model_copy(update={"path": policy})})
+    preflight.check_config(config)
+    folder = out or Path("runs") / f"eval-{time.strftime('%Y%m%d-%H%M%S')}"
+    preflight.check_run_folder(folder, resume=False)
+    for result in asyncio.run(_evaluations(config)):
+        result.save(folder / f"{result.split}-T{result.temperature:g}.json")
+        _show(result)
+
+
+async def _evaluations(config: RunConfig) -> list[Evaluation]:
+    """One evaluation per temperature."""
+    settings, policy = config.evaluation, build.policy(config.policy)
+    tasks = stage.tasks(config, settings.split)
+    async with stage.host_pool(config) as hosts:
+        player = stage.rollout(config, policy, hosts)
+        return [
+            await evaluate(player, tasks, settings.episodes, temperature=temperature, seed=settings.seed)
+            for temperature in settings.temperatures
+        ]
+
+
+@app.command(name="compare")
+def compare_results(
+    before: Annotated[Path, typer.Argument(help="Run folder, or one result file.")],
+    after: Annotated[Path, typer.Argument(help="Run folder or result file to compare with it.")],
+) -> None:
+    """Compare two runs or results, task by task."""
+    results = [_results(before), _results(after)]
+    shared = [key for key in results[0] if key in results[1]]
+    if not shared:
+        raise DataError(
+            f"Expected results of the same split and temperature in {before} and {after}, got {list(results[0])} and "
+            f"{list(results[1])}. Evaluate both alike."
+        )
+    table = Table("split", "temperature", "before", "after", "difference", "95% interval", "tasks")
+    for key in shared:
+        first, second = results[0][key], results[1][key]
+        difference = compare(first, second)
+        bounds = "n/a" if difference.low is None else f"{difference.low:+.1%} to {difference.high:+.1%}"
+        cells = (f"{first.rate:.1%}", f"{second.rate:.1%}", f"{difference.mean:+.1%}", bounds, str(difference.n))
+        table.add_row(key[0], f"{key[1]:g}", *cells)
+    Console().print(table)
+
+
+@app.command(name="check-env")
+def check_env(
+    name: Annotated[str, typer.Argument(help="As in env.kind: a shipped name, module:Class, or a Gymnasium id.")],
+) -> None:
+    """Check that an environment keeps its contract."""
+    from prover.checks import check_text_env, load_factory
+
+    report = check_text_env(load_factory(name))
+    Console().print(str(report), markup=False, highlight=False)
+    if not report.passed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    print(__version__)
+
+
+def _config_and_overrides(words: Sequence[str] | None) -> tuple[Path | None, list[str]]:
+    """The config file, if the first word is one, and the overrides."""
+    if not words or "=" in words[0]:
+        return None, list(words or [])
+    return Path(words[0]), list(words[1:])
+
+
+def _results(path: Path) -> dict[tuple[str, float], Evaluation]:
+    """The last result of each split and temperature in a run folder, or the one in a file."""
+    if path.is_dir():
+        folder = path / "evaluations" if (path / "evaluations").is_dir() else path
+        # Names begin with the number of updates, so that the last one in order is the last one measured.
+        files = sorted(folder.glob("*.json"))
+    else:
+        files = [path]
+    found = [Evaluation.load(file) for file in files]
+    if not found:
+        raise DataError(f"Expected result files (*.json) in {path}, got none. Evaluate first, with `prover eval`.")
+    return {(result.split, result.temperature): result for result in found}
+
+
+def _print_event(event: str, metrics: Mapping[str, Any]) -> None:
+    values = (f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in metrics.items())
+    print(f"{event}: {', '.join(values)}", flush=True)
+
+
+def _show(result: Evaluation) -> None:
+    interval = result.interval()
+    bounds = "n/a" if interval is None else f"{interval[0]:.1%} to {interval[1]:.1%}"
+    print(
+        f"{result.split} at temperature {result.temperature:g}: success {result.rate:.1%} (95% interval {bounds}, "
+        f"{result.n} episodes, {result.failures} failed)"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with 0, with 2 for a fault in what was asked for, or with 1 for any other."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    # As with `python -m`: an environment or judge of one's own may lie where the command is run.
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        app(words, prog_name="prover")
+    except Exception as error:
+        if "--debug" in words:
+            traceback.print_exc()
+        elif isinstance(error, ProverError):
+            print(f"error: {error}", file=sys.stderr)
+        else:
+            hint = "Run `prover --debug ...` for the traceback."
+            print(f"error: {type(error).__name__}: {error}\n{hint}", file=sys.stderr)
+        sys.exit(2 if isinstance(error, (ConfigError, DataError, UnknownNameError)) else 1)
