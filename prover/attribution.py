@@ -48,7 +48,7 @@ class CreditRule:
     """Least difference in standard errors."""
 
     def amount(self, estimate: Estimate) -> float:
-        """lambda times delta, or 0 where the rule gives no credit."""
+        """Lambda times delta, or 0 where the rule gives no credit."""
         before, after = estimate.before, estimate.after
         # Jeffreys' error is never 0: 0 of 8 against 8 of 8 is no certainty.
         se = jeffreys_difference(before.successes, before.n, after.successes, after.n).se

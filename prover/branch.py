@@ -1,8 +1,8 @@
 """From a snapshot to K continuations of the current policy.
 
 A continuation restores the environment's exact state before a turn, gives the policy exactly the token ids that it had
-seen then, and plays on under the same rules, with what is left of the turn cap. The policy's engine recognises the shared
-prefix and computes it once.
+seen then, and plays on under the same rules, with what is left of the turn cap. The policy's engine recognises the
+shared prefix and computes it once.
 """
 
 import asyncio
@@ -51,8 +51,8 @@ class Branch:
             )
         if trajectory.turns[turn].snapshot is None:
             raise SnapshotError(
-                f"expected a snapshot before turn {turn}, got none; roll out with record_states=True and an environment "
-                "that can snapshot (or wrap it in prover.replay.ReplayEnv)"
+                f"expected a snapshot before turn {turn}, got none; roll out with record_states=True and an "
+                "environment that can snapshot (or wrap it in prover.replay.ReplayEnv)"
             )
         runs = (self._attempt(trajectory, turn, seed, env) for seed, env in zip(seeds, env_seeds, strict=True))
         return list(await asyncio.gather(*runs))
@@ -62,12 +62,12 @@ class Branch:
         for tries_left in range(rules.retries, -1, -1):
             place.where, place.turn = "env.restore", turn
             try:
-                async with self.rollout.hosts.lease() as host, asyncio.timeout(rules.episode_deadline_s):
+                async with self.rollout.hosts.host() as host, asyncio.timeout(rules.episode_deadline_s):
                     observation, info = await host.restore(trajectory.turns[turn].snapshot)
                     if observation != trajectory.observation(turn):
                         raise SnapshotError(
                             f"expected the observation before turn {turn} after restoring its snapshot, "
-                            f"{trajectory.observation(turn)!r}, got {observation!r}; run check_text_env on the environment"
+                            f"{trajectory.observation(turn)!r}, got {observation!r}; run check_text_env on it"
                         )
                     if not self.restore_rng:
                         await host.reseed(env_seed)

@@ -252,7 +252,8 @@ class AdvantageConfig(Section):
 
     std: Literal["none", "ddof0", "ddof1"] = "none"
     """Divisor: none, or the group's standard deviation in either convention."""
-    baseline: Literal["mean", "leave_one_out"] = "mean"
+    baseline: Literal["mean", "rloo"] = "mean"
+    """``rloo`` compares each member with the mean of the others."""
     eps: NonNegative = 1e-4
     """Added to the standard deviation."""
 

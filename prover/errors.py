@@ -8,7 +8,7 @@ The tree::
     ├── UnknownNameError    (LookupError)   a task, split, environment, judge or policy of that name does not exist
     ├── EnvError            (RuntimeError)  an environment broke its contract or failed
     │   ├── EnvTimeoutError (TimeoutError)  an environment answered too late or not at all
-    │   └── SnapshotError                   a snapshot cannot be taken, or restoring it did not bring back the same state
+    │   └── SnapshotError                   a snapshot cannot be taken, or restoring it brought back another state
     ├── TokenError          (ValueError)    token rows, masks or log-probabilities do not fit together
     ├── NumericsError       (ArithmeticError) a non-finite number at a place that is trained on
     ├── CheckpointError     (RuntimeError)  a checkpoint is incomplete, damaged or of another run

@@ -63,7 +63,8 @@ class Evaluation:
         """The same episodes, split by task type."""
         kinds = sorted({episode.kind for episode in self.episodes})
         return {
-            kind: replace(self, episodes=tuple(e for e in self.episodes if e.kind == kind), failures=0) for kind in kinds
+            kind: replace(self, episodes=tuple(e for e in self.episodes if e.kind == kind), failures=0)
+            for kind in kinds
         }
 
     def summary(self) -> dict[str, Any]:
@@ -157,7 +158,7 @@ def compare(before: Evaluation, after: Evaluation) -> MeanInterval:
     shared = sorted(rates[0].keys() & rates[1].keys())
     if not shared:
         raise DataError(
-            f"expected evaluations that share tasks, got {len(rates[0])} and {len(rates[1])} tasks with none in common; "
+            f"expected evaluations that share tasks, got {len(rates[0])} and {len(rates[1])} tasks none in common; "
             "compare results of the same split"
         )
     return paired_difference(

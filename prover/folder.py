@@ -42,7 +42,8 @@ class RunFolder:
         held = (path / "config.yaml").exists()
         if held and not resume:
             raise ConfigError(
-                f"expected a new run folder, got {path}, which holds a run; choose another with run=PATH, or add --resume"
+                f"expected a new run folder, got {path}, which holds a run; choose another with --run PATH, or "
+                "add --resume"
             )
         if resume and not held:
             raise ConfigError(f"expected a run to resume in {path}, found no config.yaml there; leave out --resume")
@@ -54,7 +55,7 @@ class RunFolder:
             (path / "versions.json").write_text(json.dumps(_versions() | {"seed": seed}, indent=1))
         except OSError as error:
             raise ConfigError(
-                f"expected a folder that can be written at {path}, got {error}; choose another with run=PATH"
+                f"expected a folder that can be written at {path}, got {error}; choose another with --run PATH"
             ) from error
         return folder
 
@@ -89,7 +90,7 @@ class RunFolder:
 
 
 def plain(value: Any) -> Any:
-    """numpy scalars and arrays as JSON knows them."""
+    """Numpy scalars and arrays as JSON knows them."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError(f"expected a value that JSON knows, got {type(value).__name__}; convert it before it is logged")

@@ -55,7 +55,7 @@ class Bare:
 
 
 class ThinkAction:
-    """Reasoning in ``<think>`` tags, then exactly one action in ``<action>`` tags; tags inside the reasoning do not count.
+    """Reasoning in ``<think>`` tags, then exactly one action in ``<action>`` tags; tags in the reasoning do not count.
 
     >>> ThinkAction().read("<think>it is closed</think><action>open drawer 1</action>").action
     'open drawer 1'
@@ -83,9 +83,9 @@ class ThinkAction:
 
 
 class ReAct:
-    """``Thought: ...`` then ``Action: ...``, the action on the last line that begins so.
+    r"""``Thought: ...`` then ``Action: ...``, the action on the last line that begins so.
 
-    >>> ReAct().read("Thought: a drawer.\\nAction: open drawer 1").action
+    >>> ReAct().read("Thought: a drawer.\nAction: open drawer 1").action
     'open drawer 1'
     """
 

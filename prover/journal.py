@@ -87,6 +87,7 @@ class Clock:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
+        """Measure the block as the phase ``name``."""
         cpu, wall = time.process_time(), time.perf_counter()
         yield
         self.cpu[name] = time.process_time() - cpu

@@ -75,8 +75,8 @@ class Codec(Protocol):
     def reply(self, observation: str, *, closed: bool) -> list[int]:
         """Ids between a sampled reply and the policy's next one.
 
-        ``closed`` says whether the reply ended with a sampled end token; if not, the end-of-turn marker comes with these
-        ids, as text of the environment that is never trained on.
+        ``closed`` says whether the reply ended with a sampled end token; if not, the end-of-turn marker comes with
+        these ids, as text of the environment that is never trained on.
         """
 
     def action(self, text: str) -> tuple[int, ...]:

@@ -63,7 +63,7 @@ class Turn:
     reward: float
     """The environment's reward for this step."""
     invalid: str | None = None
-    """Why the turn does not count as a valid action: ``format: ...``, ``env`` (no effect) or ``truncated``; else None."""
+    """Why the turn does not count as a valid action: ``format: ...``, ``env`` (no effect), ``truncated``."""
     truncated: bool = False
     """The reply was cut by the token limit; no action is read in it."""
     prompt_length: int = 0
@@ -76,7 +76,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TokenRow:
-    """Exactly the ids that the policy saw and sampled, in order. One row per trajectory, or one per turn in window mode."""
+    """Exactly the ids that the policy saw and sampled, in order. One row a trajectory, or one a turn in window mode."""
 
     ids: NDArray[np.int64]
     """Token ids, shape (T,)."""
@@ -87,7 +87,7 @@ class TokenRow:
     logprobs: NDArray[np.float64]
     """Log-probability under the sampling distribution; 0 for tokens that were not sampled, shape (T,)."""
     support: tuple[tuple[int, ...] | None, ...]
-    """Per token the ids among which it was sampled (admissible decoding); None where the whole vocabulary was open. (T,)"""
+    """Per token the ids among which it was sampled (admissible decoding); None where the whole vocabulary was. (T,)"""
     temperature: float = 1.0
     """Sampling temperature of the row's tokens."""
 

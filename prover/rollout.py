@@ -114,7 +114,7 @@ class Rollout:
         place = Place()
         for tries_left in range(self.rules.retries, -1, -1):
             try:
-                async with self.hosts.lease() as host, asyncio.timeout(self.rules.episode_deadline_s):
+                async with self.hosts.host() as host, asyncio.timeout(self.rules.episode_deadline_s):
                     return await self._episode(host, task, member, seed=seed, env_seed=env_seed, place=place)
             except Exception as error:
                 if not tries_left:

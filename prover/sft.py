@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from prover import build
+from prover import build, stage
 from prover.config import SftConfig
 from prover.errors import ConfigError
 from prover.objective import token_logprobs
@@ -104,8 +104,8 @@ def collect(
         if len(found) == n:
             return found
     raise ConfigError(
-        f"expected the expert to solve at least one episode in ten within {max_turns} turns, got {len(found)} of {10 * n}; "
-        "raise max_turns or lower noise"
+        f"expected the expert to solve at least one episode in ten within {max_turns} turns, got {len(found)} of "
+        f"{10 * n}; raise max_turns or lower noise"
     )
 
 
@@ -191,7 +191,7 @@ def run(config: SftConfig, *, watch: Callable[[str, Mapping[str, Any]], None] = 
     env = build.env_factory(config.env)()
     shown = collect(
         env,
-        build.env_tasks(config.env),
+        [task.id for task in stage.tasks(config.env, config.env.split)],
         config.demonstrations,
         seed=derive(config.seed, _DEMONSTRATIONS),
         noise=config.noise,
@@ -210,7 +210,7 @@ def run(config: SftConfig, *, watch: Callable[[str, Mapping[str, Any]], None] = 
         for group in optimizer.param_groups:
             group["lr"] = config.lr * _schedule(step, len(plan))
         loss = -token_logprobs(model, batch).logprobs.mean()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()

@@ -1,8 +1,8 @@
 """The loop: tasks -> groups -> judge -> verifier -> advantages -> update.
 
-``method: grpo`` leaves out judge and verifier. ``method: prover`` adds verified credit; without a proposal, with weight 0
-or with a judge that fails, its update equals that of ``grpo`` bit for bit: both sample the same episodes from the same
-seeds, and continuations touch neither.
+``method: grpo`` leaves out judge and verifier. ``method: prover`` adds verified credit; without a proposal, with
+weight 0 or with a judge that fails, its update equals that of ``grpo`` bit for bit: both sample the same episodes from
+the same seeds, and continuations touch neither.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from prover.evaluate import Evaluation, evaluate
 from prover.folder import RunFolder
 from prover.journal import Clock, readable, rollout_metrics
 from prover.judges.random_segment import RandomJudge
+from prover.protocols import TrainablePolicy
 from prover.records import Task
 from prover.rollout import Rollout, check_failure_share
 from prover.seeds import derive
@@ -55,19 +56,24 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
     """
     if config.run is None:
         raise ConfigError("expected a run folder in `run`, got none; set run=PATH")
-    train_tasks, test_tasks = stage.tasks(config, config.env.split), stage.tasks(config, config.evaluation.split)
+    train_tasks, test_tasks = (
+        stage.tasks(config.env, config.env.split),
+        stage.tasks(config.env, config.evaluation.split),
+    )
     folder = RunFolder.create(config.run, effective_yaml(config), config.seed, resume=resume)
     saved = checkpoint.complete(folder.checkpoints)[-1:] if resume else []
     settings = config.policy.model_copy(update={"path": str(saved[0].path)}) if saved else config.policy
     policy = build.policy(settings)
-    update = PolicyUpdate(policy.model, config.optim)
+    horizon = config.rollout.max_turns * config.policy.max_reply_tokens
+    update = PolicyUpdate(policy.model, config.optim, horizon=horizon)
     done = 0
     if saved:
         done = saved[0].update
         saved[0].restore_optimizer(update.optimizer, update.names)
         if (stored := saved[0].state()["tasks"]) != _fingerprint(train_tasks):
             raise CheckpointError(
-                f"expected the training tasks of the run ({stored}), got {_fingerprint(train_tasks)}; resume with the same data"
+                f"expected the training tasks of the run ({stored}), got {_fingerprint(train_tasks)}; "
+                "resume with the same data"
             )
     for file in ("metrics.jsonl", "trajectories.jsonl"):
         folder.truncate(file, done)
@@ -77,6 +83,7 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
             loop = _Loop(
                 config=config,
                 folder=folder,
+                policy=policy,
                 rollout=stage.rollout(config, policy, hosts),
                 update=update,
                 stream=TaskStream(tasks=train_tasks, seed=derive(config.seed, _TASKS)),
@@ -92,6 +99,7 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
 class _Loop:
     config: RunConfig
     folder: RunFolder
+    policy: TrainablePolicy
     rollout: Rollout
     update: PolicyUpdate
     stream: TaskStream
@@ -99,7 +107,7 @@ class _Loop:
     watch: Watcher
 
     async def run(self, done: int) -> TrainResult:
-        config, policy = self.config, self.rollout.policy
+        config, policy = self.config, self.policy
         before = await self._evaluate(0)
         for number in range(done, config.optim.updates):
             metrics = await self._update(number)
@@ -135,7 +143,7 @@ class _Loop:
         with clock.phase("update"):
             rows = training_rows(groups, verdicts, config.advantage)
             statistics = self.update.step(rows, seed=derive(config.seed, _SHUFFLE, number))
-            self.rollout.policy.updated()
+            self.policy.updated()
         with clock.phase("log"):
             for record in readable(number, groups, verdicts):
                 self.folder.append("trajectories.jsonl", record)
@@ -176,7 +184,7 @@ class _Loop:
             self.watch("evaluation", {"update": done, **result.summary()})
             found.append(result)
         # Cached prefixes would change the rounding of what is sampled next.
-        self.rollout.policy.forget()
+        self.policy.forget()
         return tuple(found)
 
 

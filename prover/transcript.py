@@ -3,10 +3,10 @@
 Sampled ids are kept, never re-encoded: only new observations are tokenised. Two modes:
 
 * ``append``: one growing row per trajectory. A prompt is the row so far.
-* ``window``: one row per turn. A prompt is the opening and the last ``window`` turns, each with the ids it was sampled as.
+* ``window``: one row per turn. A prompt is the opening and the last ``window`` turns, as they were sampled.
 
-Either way a row holds exactly the ids that the policy saw and sampled, so that log-probabilities recomputed from it with
-unchanged weights equal the sampled ones.
+Either way a row holds exactly the ids that the policy saw and sampled, so that log-probabilities recomputed from it
+with unchanged weights equal the sampled ones.
 """
 
 from dataclasses import dataclass, field

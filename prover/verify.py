@@ -20,8 +20,8 @@ _ENV_PATH = 2
 class MonteCarloVerifier:
     """K continuations before and K after a proposed segment, by the policy that sampled the group.
 
-    Continuation k of both arms starts with the same environment seed; sampling seeds are never shared. Turn cap, failure
-    rules and temperature are those of the rollouts.
+    Continuation k of both arms starts with the same environment seed; sampling seeds are never shared. Turn cap,
+    failure rules and temperature are those of the rollouts.
     """
 
     branch: Branch
@@ -31,7 +31,8 @@ class MonteCarloVerifier:
     def __post_init__(self) -> None:
         if self.continuations < 1:
             raise ConfigError(
-                f"expected at least 1 continuation per arm, got {self.continuations}; set verify.continuations to 2 or more"
+                f"expected at least 1 continuation per arm, got {self.continuations}; set "
+                "verify.continuations to 2 or more"
             )
 
     async def verify(self, proposal: Proposal, group: Group, *, seed: int) -> Estimate:

@@ -1,0 +1,110 @@
+"""One policy update: mini-batches of trajectories, micro-batches within them, AdamW."""
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from prover.config import OptimConfig
+from prover.objective import Loss, TrainRow, mean_metrics, policy_loss, row_weights, token_logprobs
+from prover.seeds import generator
+
+
+class PolicyUpdate:
+    """Trains a model in place on the rows of one update after another.
+
+    Args:
+        model: a Hugging Face causal language model.
+        config: learning rate, clipping, aggregation, KL, mini- and micro-batches.
+        horizon: most tokens that a trajectory can sample; the constant length of ``dr_grpo``.
+    """
+
+    def __init__(self, model: Any, config: OptimConfig, *, horizon: int) -> None:
+        self.model = model
+        self.config = config
+        self.horizon = horizon
+        self.names = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
+        self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self.optimizer = torch.optim.AdamW(
+            self._parameters, lr=config.lr, betas=config.betas, weight_decay=config.weight_decay
+        )
+        self._reference = copy.deepcopy(model).eval() if config.kl > 0 else None
+
+    def step(self, rows: Sequence[TrainRow], *, seed: int) -> dict[str, float]:
+        """Optimize on the rows of one update; returns means over the trained tokens and the gradient's norm.
+
+        Trajectories are drawn into mini-batches from ``seed``. How a mini-batch is cut into micro-batches changes
+        memory and speed, never its loss: every token's weight is fixed by the whole mini-batch.
+        """
+        config, losses, norms = self.config, list[Loss](), list[float]()
+        if self._reference is not None:
+            rows = self._with_reference(rows)
+        for epoch in range(config.epochs):
+            for minibatch in self._minibatches(rows, generator(seed, epoch)):
+                found = self._accumulate(minibatch)
+                losses += found
+                if any(loss.tokens for loss in found):
+                    norms.append(float(torch.nn.utils.clip_grad_norm_(self._parameters, config.grad_clip)))
+                    self.optimizer.step()
+                self.optimizer.zero_grad()
+        return {
+            **mean_metrics(losses),
+            "loss": sum(float(loss.value) for loss in losses) / max(1, len(norms)),
+            "gradient_norm": float(np.mean(norms)) if norms else 0.0,
+            "trained_tokens": sum(loss.tokens for loss in losses),
+        }
+
+    def _accumulate(self, minibatch: Sequence[TrainRow]) -> list[Loss]:
+        """Add the gradient of a mini-batch; rows that cannot move the policy cost no forward pass."""
+        config = self.config
+        weights = row_weights(minibatch, config.aggregation, horizon=self.horizon)
+        pairs = [
+            (row, float(weight))
+            for row, weight in zip(minibatch, weights, strict=True)
+            if row.row.loss_mask.any() and (config.kl > 0 or np.any(row.advantages_T[row.row.loss_mask]))
+        ]
+        # Rows of like length share a micro-batch, so that little of it is padding.
+        pairs.sort(key=lambda pair: len(pair[0].row))
+        losses = []
+        for start in range(0, len(pairs), config.microbatch):
+            part = pairs[start : start + config.microbatch]
+            loss = policy_loss(
+                self.model,
+                [row for row, _ in part],
+                np.array([weight for _, weight in part]),
+                clip_low=config.clip_low,
+                clip_high=config.clip_high,
+                dual_clip=config.dual_clip,
+                kl_weight=config.kl,
+            )
+            loss.value.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            losses.append(replace(loss, value=loss.value.detach()))
+        return losses
+
+    def _minibatches(self, rows: Sequence[TrainRow], rng: np.random.Generator) -> Iterator[list[TrainRow]]:
+        """All rows once, in mini-batches of whole trajectories; the last one may be smaller when members were lost."""
+        if self.config.minibatch is None:
+            yield list(rows)
+            return
+        trajectories = sorted({row.trajectory for row in rows})
+        order = rng.permutation(len(trajectories))
+        for start in range(0, len(order), self.config.minibatch):
+            chosen = {trajectories[index] for index in order[start : start + self.config.minibatch]}
+            yield [row for row in rows if row.trajectory in chosen]
+
+    def _with_reference(self, rows: Sequence[TrainRow]) -> list[TrainRow]:
+        """The rows with log-probabilities under the model that the run started from."""
+        found = []
+        for start in range(0, len(rows), self.config.microbatch):
+            part = rows[start : start + self.config.microbatch]
+            with torch.no_grad():
+                scored = token_logprobs(self._reference, [row.row for row in part])
+            for index, row in enumerate(part):
+                reference = np.zeros(len(row.row))
+                mine = scored.row == index
+                reference[scored.place[mine]] = scored.logprobs[torch.from_numpy(np.flatnonzero(mine))].double().numpy()
+                found.append(replace(row, ref_logprobs_T=reference))
+        return found
