@@ -5,7 +5,6 @@ from contextlib import AbstractAsyncContextManager
 
 from prover import build
 from prover.config import EnvConfig, RunConfig
-from prover.errors import DataError, UnknownNameError
 from prover.host import Host, HostPool, InlineHost, ProcessHost
 from prover.protocols import Policy, TextEnv
 from prover.records import Sampling, Task
@@ -32,27 +31,8 @@ def rules(config: RunConfig) -> EpisodeRules:
 
 
 def tasks(config: EnvConfig, split: str) -> tuple[Task, ...]:
-    """The tasks of a split; ``tasks`` in the config limits its own split.
-
-    Raises:
-        DataError: the split holds none, or its data are missing.
-        UnknownNameError: the environment has no such split, or the split no such task.
-    """
-    env = build.env_factory(config)()
-    try:
-        ids = tuple(env.tasks(split))
-    finally:
-        env.close()
-    if config.tasks is not None and split == config.split:
-        if unknown := sorted(set(config.tasks).difference(ids)):
-            raise UnknownNameError(f"expected env.tasks of split {split!r}, got {unknown[:3]}; it has e.g. {ids[:3]}")
-        ids = config.tasks
-    if not ids:
-        raise DataError(
-            f"expected at least one task in split {split!r} of environment {config.kind!r}, got none; check env.split, "
-            "evaluation.split and the options of the environment"
-        )
-    return tuple(Task(id=task, split=split) for task in ids)
+    """The tasks of a split as records; see ``build.env_tasks`` for what it raises."""
+    return tuple(Task(id=task, split=split) for task in build.env_tasks(config, split))
 
 
 def host_pool(config: RunConfig) -> AbstractAsyncContextManager[HostPool]:

@@ -62,8 +62,7 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
     )
     folder = RunFolder.create(config.run, effective_yaml(config), config.seed, resume=resume)
     saved = checkpoint.complete(folder.checkpoints)[-1:] if resume else []
-    settings = config.policy.model_copy(update={"path": str(saved[0].path)}) if saved else config.policy
-    policy = build.policy(settings)
+    policy: TrainablePolicy = build.policy(config.policy, saved[0].path if saved else None)
     horizon = config.rollout.max_turns * config.policy.max_reply_tokens
     update = PolicyUpdate(policy.model, config.optim, horizon=horizon)
     done = 0
