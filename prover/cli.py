@@ -30,7 +30,7 @@ app = typer.Typer(
 
 Words = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[CONFIG] [SECTION.KEY=VALUE]...", help="YAML file, then overrides.", show_default=False),
+    typer.Argument(metavar="CONFIG SECTION.KEY=VALUE", help="YAML file, then overrides.", show_default=False),
 ]
 RunOption = Annotated[Path | None, typer.Option("--run", help="Folder of the run.", show_default=False)]
 
@@ -103,7 +103,7 @@ def evaluate_policy(
 async def _evaluations(config: RunConfig) -> list[Evaluation]:
     """One evaluation per temperature."""
     settings, policy = config.evaluation, build.policy(config.policy)
-    tasks = stage.tasks(config, settings.split)
+    tasks = stage.tasks(config.env, settings.split)
     async with stage.host_pool(config) as hosts:
         player = stage.rollout(config, policy, hosts)
         return [

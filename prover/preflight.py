@@ -19,11 +19,11 @@ def check_config(config: RunConfig) -> None:
         ConfigError: Something cannot be imported or does not take its options, or a package is missing.
         DataError: A split has no tasks, or there is no policy at its path.
     """
-    check_packages()
     build.judge(config.judge)
-    build.policy_path(config.policy)
     for split in dict.fromkeys((config.env.split, config.evaluation.split)):
         build.env_tasks(config.env, split)
+    check_packages()
+    build.policy_path(config.policy)
 
 
 def check_packages() -> None:

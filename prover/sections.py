@@ -152,11 +152,11 @@ def _unknown_key(model: type[Section], owner: type[Section], keys: list[str], da
         if near := difflib.get_close_matches(str(kind), shipped, 1):
             return f"{problem}: did you mean kind {near[0]!r}?"
         return f"{problem}. Put arguments of your own class under {name}.options."
-    if near := difflib.get_close_matches(key.replace("-", "_"), [*owner.model_fields, *owner.also_called], 1):
-        return f"{problem}: did you mean {owner.also_called.get(near[0], near[0])!r}?"
     for home, fields in _homes(model):
         if key in fields and home != name:
             return f"{problem}: did you mean {home}{'.' if home else ''}{key}?"
+    if near := difflib.get_close_matches(key.replace("-", "_"), [*owner.model_fields, *owner.also_called], 1):
+        return f"{problem}: did you mean {owner.also_called.get(near[0], near[0])!r}?"
     return f"{problem}. Valid keys: {', '.join(owner.model_fields)}."
 
 

@@ -51,8 +51,9 @@ def _read_float(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float:
 
 
 def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    number = _INT.match(text) or _FLOAT.match(text)
-    return dumper.represent_scalar(f"{_TAG}str", text, style="'" if number else None)
+    style = "'" if _INT.match(text) or _FLOAT.match(text) else None
+    # Line breaks of Unicode are blanks in every style but this one.
+    return dumper.represent_scalar(f"{_TAG}str", text, style='"' if set(text) & set("\x85\u2028\u2029") else style)
 
 
 _Loader.add_implicit_resolver(f"{_TAG}bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
