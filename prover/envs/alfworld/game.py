@@ -7,11 +7,12 @@ nothing is grounded, no planner is called. A game never changes after it is buil
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from prover.envs.alfworld import text
-from prover.envs.alfworld.goal import Goal, Value
+from prover.envs.alfworld.entities import Item, Receptacle
+from prover.envs.alfworld.facts import INDEXED, Facts
+from prover.envs.alfworld.goal import Goal
 from prover.envs.alfworld.problem import Problem
 from prover.envs.alfworld.state import State
 from prover.errors import DataError
@@ -20,53 +21,9 @@ _PATCH = (
     "ProVer plays games with the grammar of alfworld 0.4.0 or newer (json_2.1.2: 'move X to Y'); "
     "run alfworld-download of alfworld>=0.4 again, or patch the games with alfworld's scripts/patch_tw-pddl.py"
 )
+_NEW_GRAMMAR = ('"move {o} to {r}"', '"You arrive at {r.name}. #examineReceptacle.feedback#"')
 _TOOLS = {"clean": "sinkbasin", "heat": "microwave", "cool": "fridge"}
 _KNIVES = frozenset(("knife", "butterknife"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    """An object: what never changes about it."""
-
-    id: str
-    name: str
-    """As the texts call it, e.g. ``alarmclock 2``."""
-    kind: str
-    """Its type, e.g. ``alarmclock``."""
-    can: frozenset[str]
-    """Among ``pickupable cleanable heatable coolable sliceable toggleable``."""
-    holds: tuple[int, ...] | None
-    """Objects that were in it at the start, which is all that ``examine`` ever tells; None: it can hold none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receptacle:
-    """A receptacle: what never changes about it."""
-
-    id: str
-    name: str
-    """As the texts call it, e.g. ``sidetable 1``."""
-    kind: str
-    """Its type, e.g. ``sidetable``."""
-    place: int
-    openable: bool
-    accepts: frozenset[str]
-    """Types of objects that can be put into it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _World:
-    """The game as its goal sees it."""
-
-    facts: dict[str, frozenset[tuple[Value, ...]]]
-    entities: dict[str, tuple[str, ...]]
-    indices: dict[str, int]
-
-    def values(self, kind: str) -> tuple[Value, ...]:
-        return tuple(self.value(identity) for identity in self.entities.get(kind, ()))
-
-    def value(self, identity: str) -> Value:
-        return self.indices.get(identity, identity)
 
 
 class Game:
@@ -82,29 +39,19 @@ class Game:
     """
 
     def __init__(self, problem: Problem, goal_sentence: str) -> None:
-        places = {place: index for index, place in enumerate(problem.entities.get("location", ()))}
-        objects = {thing: index for index, thing in enumerate(problem.entities.get("object", ()))}
-        receptacles = {name: index for index, name in enumerate(problem.entities.get("receptacle", ()))}
-        names = text.numbered(
-            identity for kind in ("location", "object", "receptacle") for identity in problem.entities.get(kind, ())
-        )
-        indices = objects | receptacles | places
-        facts = {
-            predicate: frozenset(tuple(indices.get(argument, argument) for argument in row) for row in rows)
-            for predicate, rows in problem.facts.items()
-        }
+        facts = Facts(problem)
+        names = text.numbered(id_ for kind in INDEXED for id_ in facts.ids(kind))
+        n_places = len(facts.ids("location"))
         self.goal_sentence = goal_sentence
-        self.objects = tuple(_item(identity, names[identity], facts, index) for identity, index in objects.items())
-        self.receptacles = tuple(
-            _receptacle(identity, names[identity], facts, index) for identity, index in receptacles.items()
-        )
-        self.goal = Goal.compile(problem.goal, _World(facts, problem.entities, indices))
-        self.initial = _initial(facts, len(places), len(receptacles))
+        self.goal = Goal.compile(problem.goal, facts)
+        self.initial = State.initial(facts)
+        self.objects = tuple(Item.read(facts, i, names[id_]) for i, id_ in enumerate(facts.ids("object")))
+        self.receptacles = tuple(Receptacle.read(facts, i, names[id_]) for i, id_ in enumerate(facts.ids("receptacle")))
         self._object_named = {item.name: index for index, item in enumerate(self.objects)}
         self._receptacle_named = {receptacle.name: index for index, receptacle in enumerate(self.receptacles)}
         self._here = tuple(
             tuple(index for index, receptacle in enumerate(self.receptacles) if receptacle.place == place)
-            for place in range(len(places))
+            for place in range(n_places)
         )
         self._anywhere: dict[str, tuple[str, int, int]] = {
             **{f"go to {receptacle.name}": ("go", 0, index) for index, receptacle in enumerate(self.receptacles)},
@@ -117,7 +64,7 @@ class Game:
                 for command, (verb, _, index) in self._anywhere.items()
                 if verb != "go" or self.receptacles[index].place != place
             )
-            for place in range(len(places))
+            for place in range(n_places)
         )
         self.intro = self._introduction()
 
@@ -150,7 +97,7 @@ class Game:
             ) from error
         if not solvable:
             raise DataError(f"expected a solvable game, got solvable = {solvable} at {path}; choose another task")
-        if '"move {o} to {r}"' not in grammar or '"You arrive at {r.name}. #examineReceptacle.feedback#"' not in grammar:
+        if not all(phrase in grammar for phrase in _NEW_GRAMMAR):
             raise DataError(f"expected the current texts, got an older grammar at {path}; {_PATCH}")
         sentence = re.search(r'"Your task is to: ((?:[^"\\]|\\.)*)"', grammar)
         if not sentence:
@@ -193,8 +140,8 @@ class Game:
     def step(self, state: State, command: str) -> tuple[State, str]:
         """Carry out a command; returns the next state and the observation. ``state`` is not changed.
 
-        A command has to be one of ``admissible(state)``, letter by letter but for blanks around it. Any other leaves the
-        state as it is and is answered with "Nothing happens.". A won game goes on.
+        A command has to be one of ``admissible(state)``, letter by letter but for blanks around it. Any other leaves
+        the state as it is and is answered with "Nothing happens.". A won game goes on.
         """
         command = command.strip()
         action = self._anywhere.get(command)
@@ -346,72 +293,6 @@ class Game:
             sliced=thing in state.sliced,
             used=thing in state.used,
         )
-
-
-_Facts = dict[str, frozenset[tuple[Value, ...]]]
-_ABILITIES = ("pickupable", "cleanable", "heatable", "coolable", "sliceable", "toggleable")
-
-
-def _item(identity: str, name: str, facts: _Facts, index: int) -> Item:
-    inner = tuple(sorted(int(a) for a, b in facts.get("inreceptacleobject", ()) if b == index != a))
-    return Item(
-        id=identity,
-        name=name,
-        kind=_one(facts, "objecttype", index, identity).removesuffix("type"),
-        can=frozenset(ability for ability in _ABILITIES if (index,) in facts.get(ability, ())),
-        holds=inner if (index,) in facts.get("isreceptacleobject", ()) else None,
-    )
-
-
-def _receptacle(identity: str, name: str, facts: _Facts, index: int) -> Receptacle:
-    kind = _one(facts, "receptacletype", index, identity)
-    return Receptacle(
-        id=identity,
-        name=name,
-        kind=kind.removesuffix("type"),
-        place=int(_one(facts, "receptacleatlocation", index, identity)),
-        openable=(index,) in facts.get("openable", ()),
-        accepts=frozenset(str(b).removesuffix("type") for a, b in facts.get("cancontain", ()) if a == kind),
-    )
-
-
-def _one(facts: _Facts, predicate: str, index: int, identity: str) -> str:
-    found = [row[1] for row in facts.get(predicate, ()) if row[0] == index]
-    if len(found) != 1:
-        raise DataError(f"expected one {predicate} fact of {identity}, got {len(found)}; this engine cannot play the game")
-    return str(found[0])
-
-
-def _initial(facts: _Facts, n_places: int, n_receptacles: int) -> State:
-    start = [int(place) for _, place in facts.get("atlocation", ())]
-    held = [int(thing) for _, thing in facts.get("holds", ())]
-    if len(start) != 1 or len(held) > 1:
-        raise DataError(
-            f"expected one agent at one place with at most one object, got {len(start)} places and {len(held)} objects; "
-            f"this engine cannot play the game"
-        )
-
-    def things(predicate: str) -> frozenset[int]:
-        return frozenset(int(row[0]) for row in facts.get(predicate, ()))
-
-    def rows(predicate: str, n: int) -> tuple[tuple[int, ...], ...]:
-        per_place: list[list[int]] = [[] for _ in range(n)]
-        for thing, place in facts.get(predicate, ()):
-            per_place[int(place)].append(int(thing))
-        return tuple(tuple(sorted(row)) for row in per_place)
-
-    return State(
-        place=start[0],
-        held=held[0] if held else None,
-        opened=things("opened"),
-        contents=rows("inreceptacle", n_receptacles),
-        lying=rows("objectatlocation", n_places),
-        clean=things("isclean"),
-        hot=things("ishot"),
-        cool=things("iscool"),
-        sliced=things("issliced"),
-        used=things("istoggled"),
-    )
 
 
 def _changed(rows: tuple[tuple[int, ...], ...], index: int, row: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:

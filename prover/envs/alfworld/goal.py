@@ -1,30 +1,15 @@
 """Goal: a PDDL goal, compiled once into a test of states."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
+from prover.envs.alfworld.facts import Facts, Value
 from prover.envs.alfworld.problem import Expression, typed
 from prover.envs.alfworld.state import State
 from prover.errors import DataError
 
-Value = int | str
-"""An index of an object, receptacle or place; the id of anything else."""
 Binding = dict[str, Value]
 Test = Callable[[State, Binding], bool]
-
-
-class World(Protocol):
-    """What a goal needs to know of its game."""
-
-    facts: Mapping[str, frozenset[tuple[Value, ...]]]
-    """Arguments of the facts that never change, per predicate."""
-
-    def values(self, kind: str) -> tuple[Value, ...]:
-        """All entities of a type."""
-
-    def value(self, identity: str) -> Value:
-        """The entity of that id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +28,7 @@ class Goal:
     """Type of the lamp to look at it with, e.g. ``desklamp``; empty when there is none."""
 
     @classmethod
-    def compile(cls, expression: Expression, world: World) -> "Goal":
+    def compile(cls, expression: Expression, facts: Facts) -> "Goal":
         """Compile ``and``, ``or``, ``not``, ``=``, ``exists``, ``forall`` over the predicates of the domain.
 
         Quantifiers range over the entities that occur in the game's facts.
@@ -51,7 +36,7 @@ class Goal:
         Raises:
             DataError: the goal uses another connective or predicate.
         """
-        _, _, test = _compile(expression, world)
+        _, _, test = _compile(expression, facts)
         return cls(test=lambda state: test(state, {}), **_about(expression))
 
 
@@ -69,26 +54,41 @@ _CHANGING: dict[str, Callable[..., bool]] = {
     "istoggled": lambda state, thing: thing in state.used,
 }
 _FIXED = frozenset(
-    ["receptacleatlocation", "openable", "isreceptacleobject", "inreceptacleobject", "receptacletype", "cancontain", "objecttype", "cleanable", "heatable", "coolable", "pickupable", "moveable", "toggleable", "sliceable"]
+    [
+        "receptacleatlocation",
+        "openable",
+        "isreceptacleobject",
+        "inreceptacleobject",
+        "receptacletype",
+        "cancontain",
+        "objecttype",
+        "cleanable",
+        "heatable",
+        "coolable",
+        "pickupable",
+        "moveable",
+        "toggleable",
+        "sliceable",
+    ]
 )
 
 
-def _compile(expression: Expression, world: World) -> tuple[frozenset[str], bool, Test]:
+def _compile(expression: Expression, facts: Facts) -> tuple[frozenset[str], bool, Test]:
     """Free variables, whether the value can change during a game, and the test itself."""
     match expression:
         case ("and", *parts):
-            return _all([_compile(part, world) for part in parts])
+            return _all([_compile(part, facts) for part in parts])
         case ("or", *parts):
-            return _compile(("not", ("and", *(("not", part) for part in parts))), world)
+            return _compile(("not", ("and", *(("not", part) for part in parts))), facts)
         case ("not", part):
-            free, changing, test = _compile(part, world)
+            free, changing, test = _compile(part, facts)
             return free, changing, lambda state, binding: not test(state, binding)
         case ("exists", tuple(), _):
-            return _exists(expression, world)
+            return _exists(expression, facts)
         case ("forall", tuple() as variables, part):
-            return _compile(("not", ("exists", variables, ("not", part))), world)
+            return _compile(("not", ("exists", variables, ("not", part))), facts)
         case (str(predicate), *terms) if all(isinstance(term, str) for term in terms):
-            return _atom(predicate, [str(term) for term in terms], world)
+            return _atom(predicate, [str(term) for term in terms], facts)
     raise DataError(f"expected a PDDL goal, got {expression!r}; this engine cannot play the game")
 
 
@@ -101,13 +101,13 @@ def _all(parts: list[tuple[frozenset[str], bool, Test]]) -> tuple[frozenset[str]
     )
 
 
-def _exists(expression: Expression, world: World) -> tuple[frozenset[str], bool, Test]:
+def _exists(expression: Expression, facts: Facts) -> tuple[frozenset[str], bool, Test]:
     """Nested loops over the variables; every conjunct is tested as soon as its variables are bound."""
     variables: list[tuple[str, str]] = []
     while expression[0] == "exists":
         _, declared, expression = expression
         variables += typed(declared)
-    parts = [_compile(part, world) for part in _conjuncts(expression)]
+    parts = [_compile(part, facts) for part in _conjuncts(expression)]
     unbound = {name for name, _ in variables}
     guards = [part for part in parts if not part[0] & unbound]
     waiting = [part for part in parts if part[0] & unbound]
@@ -119,7 +119,7 @@ def _exists(expression: Expression, world: World) -> tuple[frozenset[str], bool,
         fixed = [test for free, changing, test in ready if not changing and free == {name}]
         # A fixed test of one variable needs no state: it thins out the candidates once and for all.
         candidates = tuple(
-            value for value in world.values(kind) if all(test(_NOWHERE, {name: value}) for test in fixed)
+            value for value in facts.values(kind) if all(test(_NOWHERE, {name: value}) for test in fixed)
         )
         loops.append((name, candidates, tuple(test for _, _, test in ready if test not in fixed)))
     _, _, guard = _all(guards)
@@ -149,9 +149,9 @@ def _conjuncts(expression: Expression) -> Iterator[Expression]:
         yield expression
 
 
-def _atom(predicate: str, terms: list[str], world: World) -> tuple[frozenset[str], bool, Test]:
+def _atom(predicate: str, terms: list[str], facts: Facts) -> tuple[frozenset[str], bool, Test]:
     free = frozenset(term for term in terms if term.startswith("?"))
-    readers = tuple(_reader(term, world) for term in terms)
+    readers = tuple(_reader(term, facts) for term in terms)
     if predicate == "=":
         first, second = readers
         return free, False, lambda state, binding: first(binding) == second(binding)
@@ -160,16 +160,17 @@ def _atom(predicate: str, terms: list[str], world: World) -> tuple[frozenset[str
         return free, True, lambda state, binding: holds(state, *(read(binding) for read in readers))
     if predicate not in _FIXED:
         raise DataError(
-            f"expected a predicate of the ALFWorld domain in the goal, got {predicate!r}; this engine cannot play the game"
+            f"expected a predicate of the ALFWorld domain in the goal, got {predicate!r}; "
+            f"this engine cannot play the game"
         )
-    facts = world.facts.get(predicate, frozenset())
-    return free, False, lambda state, binding: tuple(read(binding) for read in readers) in facts
+    rows = facts.rows(predicate)
+    return free, False, lambda state, binding: tuple(read(binding) for read in readers) in rows
 
 
-def _reader(term: str, world: World) -> Callable[[Binding], Value]:
+def _reader(term: str, facts: Facts) -> Callable[[Binding], Value]:
     if term.startswith("?"):
         return lambda binding: binding[term]
-    value = world.value(term)
+    value = facts.value(term)
     return lambda binding: value
 
 
