@@ -27,6 +27,23 @@ def shared() -> Path:
     return SHARED
 
 
+@pytest.fixture(scope="session")
+def line_policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a tiny untrained policy that knows the words of LineEnv."""
+    from prover.config import SftConfig
+    from prover.policies.codec import HFCodec
+    from prover.policies.hf import HFPolicy
+    from prover.policies.words import build_word_tokenizer
+    from prover.sft import new_model
+
+    folder = tmp_path_factory.mktemp("policy")
+    cells = [f"You are in cell {cell} of 0..9." for cell in range(10)]
+    tokenizer = build_word_tokenizer(["left", "look", "right", "Nothing happens.", *cells])
+    model = new_model(SftConfig(out=folder, hidden=32, layers=2, heads=2, kv_heads=1, intermediate=64), tokenizer)
+    HFPolicy(model, HFCodec(tokenizer)).save(folder)
+    return folder
+
+
 def _fail_instead(report: pytest.TestReport | pytest.CollectReport) -> None:
     """Turn a skip for want of shared data into a failure where the data must be there."""
     required = SHARED.is_dir() or os.environ.get("CI") == "true" or os.environ.get("PROVER_REQUIRE_SHARED") == "1"

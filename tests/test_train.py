@@ -1,0 +1,200 @@
+"""The loop as a whole, on LineEnv with a tiny real policy."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from prover import checkpoint
+from prover.config import RunConfig, load_config
+from prover.errors import CheckpointError, ConfigError, FailureShareError
+from prover.records import Group, NoProposal, Proposal
+from prover.testing import LineEnv
+from prover.train import TrainResult, train
+
+
+class RaisingJudge:
+    """A judge that is out of order."""
+
+    name = "raising"
+
+    async def propose(self, group: Group, *, seed: int) -> Proposal | NoProposal:
+        """Fail."""
+        raise RuntimeError("the judge is down")
+
+
+class BrokenEnv(LineEnv):
+    """An environment that fails in every step."""
+
+    def step(self, action: str) -> Any:
+        """Fail."""
+        raise ValueError("no answer today")
+
+
+def configure(folder: Path, policy: Path, *overrides: str) -> RunConfig:
+    """A run of three updates that takes a second or two."""
+    return load_config(
+        None,
+        [
+            "env.kind=line",
+            f"policy.path={policy}",
+            "rollout.groups=3",
+            "rollout.group_size=4",
+            "rollout.max_turns=12",
+            "optim.updates=3",
+            "optim.lr=0.003",
+            "optim.microbatch=4",
+            "verify.continuations=2",
+            "verify.null_probe=1.0",
+            "verify.eligible_max=3",
+            "evaluation.episodes=9",
+            "evaluation.temperatures=[1.0]",
+            f"run={folder}",
+            *overrides,
+        ],
+    )
+
+
+def weights(result: TrainResult) -> dict[str, torch.Tensor]:
+    """Weights of the run's last checkpoint."""
+    return load_file(checkpoint.complete(result.folder.checkpoints)[-1].path / "model.safetensors")
+
+
+def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+    """Whether all weights are equal bit for bit."""
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def metrics(result: TrainResult) -> list[dict[str, Any]]:
+    """Lines of the run's metrics file."""
+    return [json.loads(line) for line in (result.folder.path / "metrics.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def grpo(line_policy: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainResult:
+    """A run of plain GRPO to compare with."""
+    return train(configure(tmp_path_factory.mktemp("grpo"), line_policy, "method=grpo"))
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("judge.kind=random_segment", "credit.weight=0"),
+        ("judge.kind=none",),
+        ("judge.kind=tests_train_module:RaisingJudge",),
+    ],
+    ids=["weight 0", "no proposals", "failing judge"],
+)
+def test_prover_without_credit_equals_grpo_bit_for_bit(
+    grpo: TrainResult,
+    line_policy: Path,
+    tmp_path: Path,
+    overrides: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With weight 0, no proposals or a failing judge, three updates end in the weights of GRPO exactly."""
+    import sys
+    import types
+
+    module = types.ModuleType("tests_train_module")
+    module.RaisingJudge = RaisingJudge  # type: ignore[attr-defined]  # a module made for this test
+    monkeypatch.setitem(sys.modules, "tests_train_module", module)
+    result = train(configure(tmp_path, line_policy, *overrides))
+    assert same(weights(result), weights(grpo))
+    outcomes = {name for line in metrics(result) for name in line["outcomes"]}
+    expected = {"weight 0": "measured", "none": "no_proposal", "tests_train_module:RaisingJudge": "judge_failed"}
+    wanted = expected.get(overrides[0].partition("=")[2], "measured")
+    assert any(outcome.startswith(wanted) for outcome in outcomes)
+
+
+def test_credit_changes_the_weights(grpo: TrainResult, line_policy: Path, tmp_path: Path) -> None:
+    """With signed credit of weight 8 the same seeds end in other weights, and the measurements are on record."""
+    result = train(
+        configure(tmp_path, line_policy, "judge.kind=random_segment", "credit.weight=8", "credit.sign=signed")
+    )
+    assert not same(weights(result), weights(grpo))
+    lines = [json.loads(line) for line in (tmp_path / "trajectories.jsonl").read_text().splitlines()]
+    judged = [line["judgement"] for line in lines if line["judgement"]]
+    credited = [judgement for judgement in judged if judgement["credit"]]
+    assert credited
+    for judgement in credited:
+        rates = [judgement[side]["successes"] / judgement[side]["n"] for side in ("before", "after")]
+        assert judgement["credit"] == pytest.approx(8 * (rates[1] - rates[0]))
+
+
+def test_evaluation_leaves_training_bit_identical(grpo: TrainResult, line_policy: Path, tmp_path: Path) -> None:
+    """Evaluating after every update changes no weight."""
+    result = train(configure(tmp_path, line_policy, "method=grpo", "evaluation.every=1", "evaluation.episodes=5"))
+    assert same(weights(result), weights(grpo))
+    assert (result.folder.evaluations / "update-000002-T1.json").exists()
+
+
+def test_a_run_repeats_itself(grpo: TrainResult, line_policy: Path, tmp_path: Path) -> None:
+    """The same config gives the same weights and the same metrics but for the seconds."""
+    again = train(configure(tmp_path, line_policy, "method=grpo"))
+    assert same(weights(again), weights(grpo))
+    for first, second in zip(metrics(again), metrics(grpo), strict=True):
+        seconds = ("cpu_seconds", "wall_seconds")
+        assert {k: v for k, v in first.items() if k not in seconds} == {
+            k: v for k, v in second.items() if k not in seconds
+        }
+
+
+def test_a_resumed_run_equals_an_unbroken_one(grpo: TrainResult, line_policy: Path, tmp_path: Path) -> None:
+    """Stopped after two updates and resumed, the run takes up its tasks and ends in the same weights and metrics."""
+    train(configure(tmp_path, line_policy, "method=grpo", "optim.updates=2"))
+    result = train(configure(tmp_path, line_policy, "method=grpo"), resume=True)
+    assert same(weights(result), weights(grpo))
+    assert [line["loss"] for line in metrics(result)] == [line["loss"] for line in metrics(grpo)]
+
+
+def test_resuming_with_other_tasks_is_refused(line_policy: Path, tmp_path: Path) -> None:
+    """A changed task set is noticed, not silently offset."""
+    train(configure(tmp_path, line_policy, "method=grpo", "optim.updates=1"))
+    with pytest.raises(CheckpointError, match="expected the training tasks of the run"):
+        train(configure(tmp_path, line_policy, "method=grpo", "env.tasks=[start-1, start-2, start-3]"), resume=True)
+
+
+def test_a_broken_environment_stops_the_run(line_policy: Path, tmp_path: Path) -> None:
+    """When every episode fails, the run stops and says where, instead of training on zeros."""
+    config = configure(
+        tmp_path, line_policy, "method=grpo", f"env.kind={BrokenEnv.__module__}:BrokenEnv", "rollout.retries=0"
+    )
+    import sys
+
+    sys.modules.setdefault(BrokenEnv.__module__, sys.modules[__name__])
+    with pytest.raises(FailureShareError, match=r"no answer today"):
+        train(config)
+
+
+def test_the_run_folder_tells_what_was_run(grpo: TrainResult) -> None:
+    """Config, versions, seed, metrics, episodes, evaluations and checkpoints lie in the run folder."""
+    path = grpo.folder.path
+    assert load_config(path / "config.yaml").optim.updates == 3
+    assert json.loads((path / "versions.json").read_text())["seed"] == 0
+    assert [line["update"] for line in metrics(grpo)] == [0, 1, 2]
+    first = json.loads((path / "trajectories.jsonl").read_text().splitlines()[0])
+    assert first["opening"].startswith("You are in cell")
+    assert first["turns"][0]["action"] in ("left", "look", "right")
+    assert {file.name for file in grpo.folder.evaluations.iterdir()} == {
+        "update-000000-T1.json",
+        "update-000003-T1.json",
+    }
+
+
+def test_a_used_run_folder_is_refused(grpo: TrainResult, line_policy: Path) -> None:
+    """A second run into the same folder is an error, before anything is overwritten."""
+    with pytest.raises(ConfigError, match="holds a run"):
+        train(configure(grpo.folder.path, line_policy, "method=grpo"))
+
+
+def test_unchanged_weights_give_ratio_one(grpo: TrainResult) -> None:
+    """On the first pass the new log-probabilities equal the sampled ones, so the importance ratio is 1."""
+    trained = [line for line in metrics(grpo) if line["trained_tokens"]]
+    assert trained
+    for line in trained:
+        assert line["ratio"] == pytest.approx(1.0, abs=1e-5)
+        assert line["ratio_outside"] == 0.0
