@@ -27,31 +27,7 @@ _PLACED = frozenset({"to", "in", "into", "on", "onto", "at", "under"})
 """What follows is where the thing goes. Task words must name both the thing and the place, or it is no progress."""
 _ASIDE = frozenset({"from", "with", "using"})
 """What follows is where the thing came from or the tool, and says nothing about progress."""
-_COMMON = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "and",
-        "or",
-        "of",
-        "it",
-        "its",
-        "them",
-        "then",
-        "some",
-        "one",
-        "two",
-        "your",
-        "you",
-        "is",
-        "are",
-        "be",
-        "put",
-        "find",
-        "look",
-    ]
-)
+_COMMON = frozenset({"a", "an", "the", "and", "or", "of", "it", "them", "some", "one", "two", "put", "find", "look"})
 
 
 class _Fact(NamedTuple):
