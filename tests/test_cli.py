@@ -1,0 +1,210 @@
+"""The command line: exit codes, messages, and what reaches the commands' bodies."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from prover import cli
+from prover.evaluate import Episode, Evaluation
+
+
+def run(*words: str) -> int:
+    """Exit code of a command line."""
+    with pytest.raises(SystemExit) as caught:
+        cli.main(words)
+    return int(caught.value.code or 0)
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A folder that looks like a model; commands run beside it."""
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    return "policy.path=model"
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, bool]]:
+    """Configs that reach the training loop, which is left out, each with ``resume``."""
+    seen: list[tuple[Any, bool]] = []
+
+    class Display:
+        def __init__(self, updates: int) -> None:
+            self.watch = None
+
+        def __enter__(self) -> "Display":
+            return self
+
+        def __exit__(self, *error: object) -> None:
+            pass
+
+    loop, display = ModuleType("prover.train"), ModuleType("prover.display")
+    loop.__dict__["train"] = lambda config, *, resume, watch: seen.append((config, resume))
+    display.__dict__.update(Display=Display, print_result=lambda result: None)
+    monkeypatch.setitem(sys.modules, "prover.train", loop)
+    monkeypatch.setitem(sys.modules, "prover.display", display)
+    return seen
+
+
+def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """``prover version`` prints the version and succeeds."""
+    assert run("version") == 0
+    assert capsys.readouterr().out == "0.1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "nowhere.yaml"], "error: There is no config file nowhere.yaml."),
+        (["train", "optim.lrr=3"], "error: config: unknown key 'lrr' in section 'optim': did you mean 'lr'?\n"),
+        (["train", "env.kind=linne"], "error: There is no environment of kind 'linne'. Did you mean 'line'?"),
+        (["train", "env.kind=line", "policy.path=no"], "error: Expected a folder with a model"),
+        (["train", "env.kind=line", "--resume"], "error: Expected --run DIR with --resume"),
+        (["eval", "env.kind=line", "--policy", "no"], "error: Expected a folder with a model"),
+        (["sft"], "error: config: out is missing"),
+        (["compare", "a", "b"], "error: "),
+        (["train", "--nonsense"], "Usage: prover train"),
+    ],
+)
+def test_faults_in_what_was_asked_for_exit_with_2(
+    words: list[str], message: str, model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The message is one paragraph without a traceback, and nothing was begun."""
+    assert run(*words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(message)
+    assert "Traceback" not in error
+    assert not Path("runs").exists()
+
+
+def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    """``--debug`` shows where an error came from; the exit code stays."""
+    assert run("--debug", "train", "nowhere.yaml") == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_other_errors_exit_with_1(
+    model: str, calls: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What goes wrong in a run is named, with a hint how to see more."""
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise RuntimeError("the loop broke")
+
+    monkeypatch.setattr(sys.modules["prover.train"], "train", fail)
+    assert run("train", "env.kind=line", model) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("error: RuntimeError: the loop broke\n")
+    assert "--debug" in error
+    assert "Traceback" not in error
+
+
+def test_train_hands_on_file_overrides_and_folder(model: str, calls: list[Any]) -> None:
+    """The file is read, overrides win, and ``--run`` names the folder."""
+    Path("line.yaml").write_text("{env: {kind: line}, seed: 3, optim: {updates: 2}}")
+    assert run("train", "line.yaml", model, "optim.updates=5", "--run", "there") == 0
+    config, resume = calls[0]
+    assert (config.env.kind, config.seed, config.optim.updates, config.run) == ("line", 3, 5, Path("there"))
+    assert resume is False
+
+
+def test_train_makes_up_a_folder(model: str, calls: list[Any]) -> None:
+    """Without a folder, one is made under ``runs`` that begins with the method."""
+    assert run("train", "env.kind=line", model, "method=grpo") == 0
+    assert calls[0][0].run.parent == Path("runs")
+    assert calls[0][0].run.name.startswith("grpo-")
+
+
+def test_a_folder_with_a_run_is_resumed_or_refused(
+    model: str, calls: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run is never overwritten; ``--resume`` takes its own config."""
+    Path("old").mkdir()
+    Path("old/config.yaml").write_text("{env: {kind: line}, seed: 8, policy: {path: model}}")
+    assert run("train", "env.kind=line", model, "--run", "old") == 2
+    assert "which holds a run" in capsys.readouterr().err
+    assert run("train", "--run", "old", "--resume") == 0
+    assert [(config.seed, config.run, resume) for config, resume in calls] == [(8, Path("old"), True)]
+
+
+def result(successes: str, temperature: float = 1.0) -> Evaluation:
+    """An evaluation of one episode per task; 1 is a success."""
+    episodes = tuple(
+        Episode(task=f"t{i}", kind="", seed=i, success=mark == "1", reward=float(mark), turns=3, invalid=0)
+        for i, mark in enumerate(successes)
+    )
+    return Evaluation(split="test", temperature=temperature, episodes=episodes)
+
+
+def test_compare_takes_files_and_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Results are paired by split and temperature; of a run, the last ones count."""
+    folder = tmp_path / "run" / "evaluations"
+    folder.mkdir(parents=True)
+    result("0000").save(folder / "update-000000-T1.json")
+    result("1110").save(folder / "update-000040-T1.json")
+    result("1111", 0.5).save(folder / "update-000040-T0.5.json")
+    result("1000").save(tmp_path / "single.json")
+    assert run("compare", str(tmp_path / "single.json"), str(tmp_path / "run")) == 0
+    row = next(line for line in capsys.readouterr().out.splitlines() if line.count("%") >= 3)
+    assert row.split()[1:10:2][:5] == ["test", "1", "25.0%", "75.0%", "+50.0%"]
+
+
+def test_compare_needs_something_in_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Results of different temperatures are not compared."""
+    result("10").save(tmp_path / "a.json")
+    result("10", 0.5).save(tmp_path / "b.json")
+    assert run("compare", str(tmp_path / "a.json"), str(tmp_path / "b.json")) == 2
+    assert "Evaluate both alike" in capsys.readouterr().err
+
+
+def test_eval_saves_and_shows_each_temperature(
+    model: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One result per temperature lies in the folder, and one line of each is printed."""
+    seen: list[Any] = []
+
+    async def evaluations(config: Any) -> list[Evaluation]:
+        seen.append(config)
+        return [result("1100"), result("1110", 0.5)]
+
+    monkeypatch.setattr(cli, "_evaluations", evaluations)
+    assert run("eval", "env.kind=line", "--policy", "model", "--out", "results") == 0
+    assert seen[0].policy.path == "model"
+    assert json.loads(Path("results/test-T0.5.json").read_text())["success"] == 0.75
+    assert "test at temperature 1: success 50.0% (95% interval 15.0% to 85.0%, 4 episodes, 0 failed)" in (
+        capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(("passed", "code"), [(True, 0), (False, 1)])
+def test_check_env_reports(
+    passed: bool, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The report is printed, and an environment that fails makes the command fail."""
+
+    class Report(SimpleNamespace):
+        def __str__(self) -> str:
+            return f"report on {self.factory}"
+
+    checks = ModuleType("prover.checks")
+    checks.__dict__["load_factory"] = lambda name: f"factory of {name}"
+    checks.__dict__["check_text_env"] = lambda factory: Report(factory=factory, passed=passed)
+    monkeypatch.setitem(sys.modules, "prover.checks", checks)
+    assert run("check-env", "line") == code
+    assert "report on factory of line" in capsys.readouterr().out
+
+
+def test_a_wrong_config_loads_no_torch(tmp_path: Path) -> None:
+    """The command ends before anything heavy is imported."""
+    program = (
+        "import sys\nfrom prover.cli import main\ntry:\n    main(['train', 'env.kind=line', 'policy.path=no'])\n"
+        "except SystemExit as end:\n    print(end.code, 'torch' in sys.modules, 'transformers' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.split() == ["2", "False", "False"]
