@@ -32,3 +32,6 @@ class Decoder(Protocol):
 
     def open(self, prefixes: Sequence[Prefix | None], capacity: int) -> Rows:
         """Rows that start from prefixes (None starts empty) and have room for ``capacity`` tokens each."""
+
+    def refresh(self) -> None:
+        """The model's parameters have changed; drop what was derived from them."""

@@ -7,7 +7,7 @@ column is the position, so that rows of any length advance together.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,6 +20,22 @@ from prover.policies.prefixes import Prefix
 _FAMILY = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 _STATIC_ROPE = ("default", "linear", "llama3", "yarn")
 _MASK_LIMIT = 4_000_000  # elements of an attention mask; longer chunks are cut into blocks
+
+
+class _Layer(NamedTuple):
+    """Live parameters of one layer: linear ones as (weight, bias), norms as weights."""
+
+    before_attention: Tensor
+    query: tuple[Tensor, Tensor | None]
+    key: tuple[Tensor, Tensor | None]
+    value: tuple[Tensor, Tensor | None]
+    query_norm: Tensor | None
+    key_norm: Tensor | None
+    out: tuple[Tensor, Tensor | None]
+    before_mlp: Tensor
+    gate: tuple[Tensor, Tensor | None]
+    up: tuple[Tensor, Tensor | None]
+    down: tuple[Tensor, Tensor | None]
 
 
 class FusedDecoder:
@@ -36,8 +52,13 @@ class FusedDecoder:
         self.head_dim: int = attention.head_dim
         self.scale: float = attention.scaling
         self.eps: float = config.rms_norm_eps
-        self.n_layers: int = config.num_hidden_layers
+        self.layers: list[_Layer] = []
         self._rope: tuple[Tensor, Tensor] = self._rotations(1)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """See ``Decoder.refresh``: look the parameters up once, not for every token."""
+        self.layers = [_layer(layer) for layer in self.model.model.layers]
 
     @staticmethod
     def supports(model: Any) -> bool:
@@ -59,13 +80,17 @@ class FusedDecoder:
         """See ``Decoder.open``."""
         if len(self._rope[0]) < capacity:
             self._rope = self._rotations(2 * capacity)
-        shape = (self.n_layers, 2, len(prefixes), self.kv_heads, capacity, self.head_dim)
+        shape = (len(self.layers), 2, len(prefixes), self.kv_heads, capacity, self.head_dim)
         # Zeros, not empty memory: a masked column weighs 0, and 0 times garbage may be NaN.
         cache = torch.zeros(shape)
         for row, prefix in enumerate(prefixes):
             if prefix:
                 cache[:, :, row, :, : prefix.length] = prefix.tensors[0][:, :, :, : prefix.length]
         return FusedRows(self, cache, [prefix.length if prefix else 0 for prefix in prefixes])
+
+    def norm(self, x: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Root-mean-square norm over the last axis."""
+        return F.rms_norm(x, (x.shape[-1],), weight, self.eps)
 
     def _rotations(self, n: int) -> tuple[Tensor, Tensor]:
         """Cosines and signed sines of positions 0..n-1, shape (n, 1, d): rotate-half becomes one roll."""
@@ -104,7 +129,7 @@ class FusedRows:
             live = [i for i, chunk in enumerate(chunks) if len(chunk) > start]
             hidden, ends = self._forward([rows[i] for i in live], [chunks[i][start : start + block] for i in live])
             last[live] = hidden[ends]
-        logits: Tensor = decoder.model.lm_head(decoder.model.model.norm(last))
+        logits: Tensor = decoder.model.lm_head(decoder.norm(last, decoder.model.model.norm.weight))
         return logits.numpy()
 
     def _forward(self, rows: Sequence[int], chunks: Sequence[Sequence[int]]) -> tuple[Tensor, list[int]]:
@@ -114,25 +139,22 @@ class FusedRows:
         for row, chunk in zip(rows, chunks, strict=True):
             self.lengths[row] += len(chunk)
         cos, sin = decoder._rope[0][where.position], decoder._rope[1][where.position]
-        hidden = model.embed_tokens(where.ids)
-        for index in range(decoder.n_layers):
-            layer = model.layers[index]
-            attention = layer.self_attn
-            x = _rms_norm(hidden, layer.input_layernorm.weight, decoder.eps)
-            query = attention.q_proj(x).view(-1, decoder.heads, decoder.head_dim)
-            key = attention.k_proj(x).view(-1, decoder.kv_heads, decoder.head_dim)
-            value = attention.v_proj(x).view(-1, decoder.kv_heads, decoder.head_dim)
-            if hasattr(attention, "q_norm"):
-                query = _rms_norm(query, attention.q_norm.weight, decoder.eps)
-                key = _rms_norm(key, attention.k_norm.weight, decoder.eps)
-            cache = self._cache[index]
-            cache[0][where.row, :, where.position] = _rotate(key, cos, sin)
-            cache[1][where.row, :, where.position] = value
-            mixed = where.attend(_rotate(query, cos, sin), cache)
-            hidden = hidden + attention.o_proj(mixed)
-            x = _rms_norm(hidden, layer.post_attention_layernorm.weight, decoder.eps)
-            mlp = layer.mlp
-            hidden = hidden + mlp.down_proj(F.silu(mlp.gate_proj(x)) * mlp.up_proj(x))
+        hidden = F.embedding(where.ids, model.embed_tokens.weight)
+        heads = (-1, decoder.heads + decoder.kv_heads, decoder.head_dim)
+        for layer, cache in zip(decoder.layers, self._cache, strict=True):
+            x = decoder.norm(hidden, layer.before_attention)
+            query, key, value = F.linear(x, *layer.query), F.linear(x, *layer.key), F.linear(x, *layer.value)
+            turned = torch.cat((query, key), -1).view(heads)
+            if layer.query_norm is not None and layer.key_norm is not None:
+                turned = decoder.norm(turned)
+                turned[:, : decoder.heads] *= layer.query_norm
+                turned[:, decoder.heads :] *= layer.key_norm
+            turned = turned * cos + turned.roll(decoder.head_dim // 2, -1).mul_(sin)
+            cache[0][where.row, :, where.position] = turned[:, decoder.heads :]
+            cache[1][where.row, :, where.position] = value.view(-1, decoder.kv_heads, decoder.head_dim)
+            hidden += F.linear(where.attend(turned[:, : decoder.heads], cache), *layer.out)
+            x = decoder.norm(hidden, layer.before_mlp)
+            hidden += F.linear(F.silu(F.linear(x, *layer.gate)).mul_(F.linear(x, *layer.up)), *layer.down)
         return hidden, where.ends
 
 
@@ -180,9 +202,22 @@ class _Places:
         return mixed.reshape(len(query), kv_heads * groups * dim)
 
 
-def _rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    return F.rms_norm(x, (x.shape[-1],), weight, eps)
-
-
-def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    return x * cos + x.roll(x.shape[-1] // 2, -1) * sin
+def _layer(layer: Any) -> _Layer:
+    attention, mlp = layer.self_attn, layer.mlp
+    names = ("q_proj", "k_proj", "v_proj", "o_proj")
+    query, key, value, out = ((getattr(attention, n).weight, getattr(attention, n).bias) for n in names)
+    gate, up, down = ((getattr(mlp, n).weight, getattr(mlp, n).bias) for n in ("gate_proj", "up_proj", "down_proj"))
+    normed = hasattr(attention, "q_norm")
+    return _Layer(
+        before_attention=layer.input_layernorm.weight,
+        query=query,
+        key=key,
+        value=value,
+        query_norm=attention.q_norm.weight if normed else None,
+        key_norm=attention.k_norm.weight if normed else None,
+        out=out,
+        before_mlp=layer.post_attention_layernorm.weight,
+        gate=gate,
+        up=up,
+        down=down,
+    )

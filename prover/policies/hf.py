@@ -117,9 +117,15 @@ class HFPolicy:
         """Work done so far."""
         return self._engine.counters
 
+    def forget(self) -> None:
+        """Drop the attention caches, so that what comes next is computed as in a fresh process, rounding included."""
+        self._engine.decoder.refresh()
+        self._engine.store.clear()
+
     def updated(self) -> None:
         """The weights have changed: count a new version and forget the attention caches."""
         self.version += 1
+        self._engine.decoder.refresh()
         self._engine.store.clear()
         self._weights = self._weights_version()
 
@@ -195,7 +201,7 @@ class HFPolicy:
 
     def _weights_version(self) -> int:
         # Every in-place write, an optimizer step or load_state_dict, counts a parameter's version up.
-        return sum(parameter._version for parameter in self.model.parameters())
+        return hash(tuple((id(parameter), parameter._version) for parameter in self.model.parameters()))
 
 
 @dataclass(slots=True, eq=False)

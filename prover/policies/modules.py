@@ -58,6 +58,9 @@ class ModuleDecoder:
             self.recurrent.append(type(layer) is LinearAttentionLayer)
         self.truncates = not any(self.recurrent)
 
+    def refresh(self) -> None:
+        """See ``Decoder.refresh``: nothing is derived from the parameters."""
+
     def open(self, prefixes: Sequence[Prefix | None], capacity: int) -> "ModuleRows":
         """See ``Decoder.open``."""
         states: list[Tensor] = []
