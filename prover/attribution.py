@@ -7,7 +7,7 @@ import asyncio
 import traceback
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,8 @@ class Verdict:
     credit: Credit | None = None
     probe: Estimate | None = None
     """Measurement of a random segment of the same success: what the judge has to beat."""
+    probe_error: str = ""
+    """Why the random segment could not be measured; nothing but a metric depends on it."""
     detail: str = ""
 
 
@@ -81,27 +83,33 @@ class Attribution:
             return Verdict(group=group.index, outcome=reason)
         try:
             proposal = await self.judge.propose(group, seed=derive(seed, 0))
+            code = None if isinstance(proposal, NoProposal) else self._invalid(proposal, group)
         except Exception as error:
             return Verdict(group=group.index, outcome="judge_failed", detail=_trace(error))
         if isinstance(proposal, NoProposal):
             return Verdict(group=group.index, outcome=f"no_proposal:{proposal.reason}", detail=proposal.detail)
-        code = self._invalid(proposal, group)
         if code is not None:
             return Verdict(group=group.index, outcome=f"invalid_proposal:{code}", proposal=proposal)
+        async with asyncio.TaskGroup() as tasks:
+            probing = tasks.create_task(self._probe(group, seed))
+            verdict = await self._measure(proposal, group, seed=derive(seed, 1))
+        probe = probing.result()
+        if isinstance(probe, str):
+            return replace(verdict, probe_error=probe)
+        return replace(verdict, probe=probe)
+
+    async def _measure(self, proposal: Proposal, group: Group, *, seed: int) -> Verdict:
         try:
-            estimate, probe = await asyncio.gather(
-                self.verifier.verify(proposal, group, seed=derive(seed, 1)), self._probe(group, seed)
-            )
+            estimate = await self.verifier.verify(proposal, group, seed=seed)
+            amount = self.rule.amount(estimate)
         except Exception as error:
             return Verdict(group=group.index, outcome="verifier_failed", proposal=proposal, detail=_trace(error))
-        amount = self.rule.amount(estimate)
         return Verdict(
             group=group.index,
             outcome="credited" if amount else "measured",
             proposal=proposal,
             estimate=estimate,
             credit=Credit(segment=proposal.segment, amount=amount) if amount else None,
-            probe=probe,
         )
 
     def _ineligible(self, group: Group) -> str | None:
@@ -123,17 +131,17 @@ class Attribution:
             return "not_a_success"
         return validate_segment(segment, trajectory, max_length=self.max_length)
 
-    async def _probe(self, group: Group, seed: int) -> Estimate | None:
-        """Measure a random segment; a probe that fails is left out, since nothing depends on it but a metric."""
+    async def _probe(self, group: Group, seed: int) -> Estimate | str | None:
+        """Measure a random segment, where one is drawn; the traceback if that fails."""
         if self.probe is None or generator(seed, 2).random() >= self.probe_share:
             return None
-        proposal = await self.probe.propose(group, seed=derive(seed, 3))
-        if isinstance(proposal, NoProposal):
-            return None
         try:
+            proposal = await self.probe.propose(group, seed=derive(seed, 3))
+            if isinstance(proposal, NoProposal):
+                return None
             return await self.verifier.verify(proposal, group, seed=derive(seed, 4))
-        except Exception:
-            return None
+        except Exception as error:
+            return _trace(error)
 
 
 def _trace(error: Exception) -> str:
@@ -159,6 +167,7 @@ def attribution_metrics(verdicts: Sequence[Verdict]) -> dict[str, Any]:
         "verifier_tokens": sum(estimate.tokens for estimate in estimates),
         "verifier_failures": sum(estimate.before.failures + estimate.after.failures for estimate in estimates),
         "probes": len(probes),
+        "probe_failures": sum(bool(verdict.probe_error) for verdict in verdicts),
         "probe_positive": sum(estimate.delta > 0 for estimate in probes),
         "probe_mean_delta": _mean([estimate.delta for estimate in probes]),
         "probe_turns": sum(estimate.turns for estimate in probes),

@@ -7,7 +7,7 @@ shared prefix and computes it once.
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from prover.errors import SnapshotError
 from prover.records import Failure, Trajectory
@@ -41,8 +41,25 @@ class Branch:
         """One continuation from the state before ``turn`` for each pair of seeds; failed ones are records, not zeros.
 
         Raises:
-            SnapshotError: the trajectory holds no snapshot there, or other weights sampled it.
+            SnapshotError: see ``check``.
         """
+        self.check(trajectory, turn)
+        # Nobody branches from a continuation, so its states are not stored.
+        player = replace(self.rollout, rules=replace(self.rollout.rules, record_states=False))
+        pairs = zip(seeds, env_seeds, strict=True)
+        return list(await asyncio.gather(*(self._attempt(player, trajectory, turn, *pair) for pair in pairs)))
+
+    def check(self, trajectory: Trajectory, turn: int) -> None:
+        """Whether continuations can start before ``turn`` of a trajectory.
+
+        Raises:
+            SnapshotError: there is no such turn, no snapshot before it, or other weights sampled the trajectory.
+        """
+        if not 0 <= turn < trajectory.n_turns:
+            raise SnapshotError(
+                f"expected a turn in 0..{trajectory.n_turns - 1}, got {turn}; there is nothing to continue from "
+                "after the last turn"
+            )
         policy = self.rollout.policy
         if trajectory.policy_version != policy.version:
             raise SnapshotError(
@@ -54,27 +71,30 @@ class Branch:
                 f"expected a snapshot before turn {turn}, got none; roll out with record_states=True and an "
                 "environment that can snapshot (or wrap it in prover.replay.ReplayEnv)"
             )
-        runs = (self._attempt(trajectory, turn, seed, env) for seed, env in zip(seeds, env_seeds, strict=True))
-        return list(await asyncio.gather(*runs))
 
-    async def _attempt(self, trajectory: Trajectory, turn: int, seed: int, env_seed: int) -> Continuation | Failure:
-        rules, place = self.rollout.rules, Place()
+    async def _attempt(
+        self, player: Rollout, trajectory: Trajectory, turn: int, seed: int, env_seed: int
+    ) -> Continuation | Failure:
+        rules, place = player.rules, Place()
         for tries_left in range(rules.retries, -1, -1):
             place.where, place.turn = "env.restore", turn
             try:
-                async with self.rollout.hosts.host() as host, asyncio.timeout(rules.episode_deadline_s):
-                    observation, info = await host.restore(trajectory.turns[turn].snapshot)
-                    if observation != trajectory.observation(turn):
+                async with player.hosts.host() as host, asyncio.timeout(rules.episode_deadline_s):
+                    recorded = trajectory.turns[turn]
+                    _, info = await host.restore(recorded.snapshot)
+                    # The state decides, not the observation: after an action without effect they may say different
+                    # things of one state, and the policy is shown the recorded one.
+                    if (key := await host.state_key()) != recorded.state_key:
                         raise SnapshotError(
-                            f"expected the observation before turn {turn} after restoring its snapshot, "
-                            f"{trajectory.observation(turn)!r}, got {observation!r}; run check_text_env on it"
+                            f"expected the state before turn {turn} after restoring its snapshot (key "
+                            f"{recorded.state_key}), got another (key {key}); run check_text_env on the environment"
                         )
                     if not self.restore_rng:
                         await host.reseed(env_seed)
                     transcript = Transcript.fork(
-                        self.rollout.policy.codec, trajectory, turn, mode=rules.mode, window=rules.window
+                        player.policy.codec, trajectory, turn, mode=rules.mode, window=rules.window
                     )
-                    played = await self.rollout.play(host, transcript, info, seed=seed, first_turn=turn, place=place)
+                    played = await player.play(host, transcript, info, seed=seed, first_turn=turn, place=place)
                     return Continuation(
                         success=played.success, reward=played.reward, turns=len(played.turns), tokens=played.tokens
                     )

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from prover.errors import DataError
+from prover.errors import DataError, FailureShareError
 from prover.estimates import MeanInterval, paired_difference, wilson
 from prover.records import Failure, Task
 from prover.rollout import Rollout
@@ -83,9 +83,11 @@ class Evaluation:
         }
 
     def save(self, path: Path) -> None:
-        """Write summary and episodes as JSON."""
+        """Write summary and episodes as JSON; the file is there whole or not at all."""
         episodes = [asdict(episode) for episode in self.episodes]
-        path.write_text(json.dumps(self.summary() | {"episodes": episodes}, indent=1))
+        aside = path.with_suffix(".partial")
+        aside.write_text(json.dumps(self.summary() | {"episodes": episodes}, indent=1), encoding="utf-8")
+        aside.replace(path)
 
     @classmethod
     def load(cls, path: Path) -> "Evaluation":
@@ -122,6 +124,10 @@ async def evaluate(
         episodes: number of episodes; beyond the number of tasks, tasks repeat with other sampling seeds.
         temperature: sampling temperature.
         seed: entropy of the evaluation, unrelated to the training seed.
+
+    Raises:
+        DataError: there are no tasks.
+        FailureShareError: every episode failed.
     """
     if not tasks:
         raise DataError("expected at least one task to evaluate on, got none; choose another split")
@@ -131,6 +137,13 @@ async def evaluate(
     player = replace(rollout, rules=rules)
     chosen = [tasks[index % len(tasks)] for index in range(episodes)]
     runs = await player.episodes(chosen, seeds=[derive(seed, index) for index in range(episodes)])
+    failures = [run for run in runs if isinstance(run, Failure)]
+    if failures and len(failures) == episodes:
+        first = failures[0]
+        raise FailureShareError(
+            f"expected evaluation episodes to finish, got {episodes} of {episodes} failed; the first failed with "
+            f"{first.cause} in {first.where} at turn {first.turn} of task {first.task!r}:\n{first.detail}"
+        )
     found = tuple(
         Episode(
             task=run.task.id,
@@ -144,7 +157,7 @@ async def evaluate(
         for run in runs
         if not isinstance(run, Failure)
     )
-    return Evaluation(split=tasks[0].split, temperature=temperature, episodes=found, failures=episodes - len(found))
+    return Evaluation(split=tasks[0].split, temperature=temperature, episodes=found, failures=len(failures))
 
 
 def compare(before: Evaluation, after: Evaluation) -> MeanInterval:

@@ -51,7 +51,7 @@ class RunFolder:
             for part in (folder.evaluations, folder.checkpoints):
                 part.mkdir(parents=True, exist_ok=True)
             if not held:
-                (path / "config.yaml").write_text(config)
+                (path / "config.yaml").write_text(config, encoding="utf-8")
             (path / "versions.json").write_text(json.dumps(_versions() | {"seed": seed}, indent=1))
         except OSError as error:
             raise ConfigError(
@@ -86,7 +86,9 @@ class RunFolder:
                     kept.append(line)
             except ValueError:  # The line that was being written when the run was stopped.
                 continue
-        path.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+        aside = path.with_suffix(".partial")
+        aside.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+        aside.replace(path)
 
 
 def plain(value: Any) -> Any:

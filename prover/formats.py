@@ -90,14 +90,14 @@ class ReAct:
     """
 
     instructions: ClassVar[str] = "Write a line that begins with 'Thought:', then a line that begins with 'Action:'."
-    _ACTION: ClassVar[re.Pattern[str]] = re.compile(r"^[ \t]*Action:[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+    _ACTION: ClassVar[re.Pattern[str]] = re.compile(r"^[ \t]*Action:(.*)$", re.MULTILINE)
 
     def read(self, text: str) -> Parsed:
         """The rest of the last line that begins with ``Action:``."""
         actions = self._ACTION.findall(text)
         if not actions:
             return Parsed(action="", invalid="format: no line begins with 'Action:'")
-        return _found(actions[-1])
+        return _found(actions[-1].strip())
 
     def write(self, action: str) -> str:
         """The action on its line, without a thought."""

@@ -3,10 +3,11 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from prover.attribution import Verdict
+from prover.estimates import jeffreys_difference
 from prover.records import Group
 
 
@@ -36,7 +37,7 @@ def rollout_metrics(groups: Sequence[Group]) -> dict[str, Any]:
 
 
 def readable(number: int, groups: Sequence[Group], verdicts: Sequence[Verdict]) -> Iterator[dict[str, Any]]:
-    """One record per trajectory for ``trajectories.jsonl``."""
+    """Records for ``trajectories.jsonl``: one per trajectory, per failed episode and per judgement that went wrong."""
     by_group = {verdict.group: verdict for verdict in verdicts}
     for group in groups:
         verdict = by_group.get(group.index)
@@ -60,6 +61,10 @@ def readable(number: int, groups: Sequence[Group], verdicts: Sequence[Verdict]) 
                 "judgement": _judgement(verdict) if verdict and chosen else None,
                 "verdict": verdict.outcome if verdict else None,
             }
+        place = {"update": number, "group": group.index, "task": group.task.id}
+        yield from (place | {"failure": asdict(failure)} for failure in group.failures)
+        if verdict and (verdict.detail or verdict.probe_error):
+            yield place | {"verdict": verdict.outcome, "detail": verdict.detail, "probe_error": verdict.probe_error}
 
 
 def _judgement(verdict: Verdict) -> dict[str, Any]:
@@ -72,9 +77,11 @@ def _judgement(verdict: Verdict) -> dict[str, Any]:
         "credit": verdict.credit.amount if verdict.credit else 0.0,
     }
     if estimate is not None:
-        for name, arm in (("before", estimate.before), ("after", estimate.after)):
-            record[name] = {"successes": arm.successes, "n": arm.n, "failures": arm.failures}
+        before, after = estimate.before, estimate.after
+        for name, arm in (("before", before), ("after", after)):
+            record[name] = {"successes": arm.successes, "n": arm.n, "failures": arm.failures, "rate": arm.rate}
         record["delta"] = estimate.delta
+        record["se"] = jeffreys_difference(before.successes, before.n, after.successes, after.n).se
     return record
 
 

@@ -5,6 +5,7 @@ middle of an episode. The loop sees protocols only: any environment, any policy.
 """
 
 import asyncio
+import math
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -184,14 +185,14 @@ class Rollout:
             observation, reward, over = "", 0.0, False
             if not (cut and rules.end_on_cut):
                 place.where = "env.step"
-                observation, reward, terminated, truncated, info = await host.step(parsed.action)
-                success, over = _success(info), terminated or truncated
+                observation, gained, terminated, truncated, info = await host.step(parsed.action)
+                reward, success, over = _reward(gained), _success(info), terminated or truncated
             turns.append(
                 Turn(
                     text=text,
                     action=parsed.action,
                     result=observation,
-                    reward=float(reward),
+                    reward=reward,
                     invalid=parsed.invalid or ("env" if info.get("invalid_action") else None),
                     truncated=cut,
                     snapshot=snapshot,
@@ -227,6 +228,13 @@ def _success(info: dict[str, Any]) -> bool:
             "let the environment report whether the task is solved"
         )
     return bool(info["success"])
+
+
+def _reward(value: float) -> float:
+    reward = float(value)
+    if not math.isfinite(reward):
+        raise EnvError(f"expected a finite reward from step, got {reward}; correct the environment")
+    return reward
 
 
 def failure_of(error: Exception, place: Place, *, task: str, member: int, seed: int) -> Failure:

@@ -50,7 +50,9 @@ class Transcript:
     mode: Mode = "append"
     window: int = 2
     first_turn: int = 0
-    """Number of the first turn in ``replies``; later than 0 in a window-mode fork that no longer sees earlier turns."""
+    """Number of the first turn in ``replies``; later than 0 in a fork."""
+    context: int = 0
+    """Leading ``replies`` that were sampled before the fork: a window-mode fork still shows them."""
     replies: list[_Reply] = field(default_factory=list)
 
     @classmethod
@@ -75,18 +77,24 @@ class Transcript:
         if not 0 <= turn < trajectory.n_turns:
             raise TokenError(f"expected a turn in 0..{trajectory.n_turns - 1}, got {turn}; fork before a recorded turn")
         row = trajectory.rows[0 if mode == "append" else turn]
-        prompt = tuple(int(token) for token in row.ids[: trajectory.turns[turn].prompt_length])
+        prompt = tuple(row.ids[: trajectory.turns[turn].prompt_length].tolist())
         if mode == "append":
             return cls(
                 codec=codec, opening=prompt, temperature=row.temperature, mode=mode, window=window, first_turn=turn
             )
-        opening = tuple(int(token) for token in trajectory.rows[0].ids[: trajectory.turns[0].prompt_length])
+        opening = tuple(trajectory.rows[0].ids[: trajectory.turns[0].prompt_length].tolist())
         start = max(0, turn - window)
         forked = cls(
-            codec=codec, opening=opening, temperature=row.temperature, mode=mode, window=window, first_turn=start
+            codec=codec,
+            opening=opening,
+            temperature=row.temperature,
+            mode=mode,
+            window=window,
+            first_turn=start,
+            context=turn - start,
         )
         for index in range(start, turn):
-            ids = tuple(int(token) for token in trajectory.rows[index].ids[trajectory.turns[index].prompt_length :])
+            ids = tuple(trajectory.rows[index].ids[trajectory.turns[index].prompt_length :].tolist())
             forked.sampled(Completion(ids=ids, logprobs=(0.0,) * len(ids), finish="stop"), trained=False)
             forked.observed(trajectory.turns[index].result)
         if forked.prompt() != prompt:
@@ -98,12 +106,7 @@ class Transcript:
 
     def prompt(self) -> tuple[int, ...]:
         """Ids that the policy sees before its next turn."""
-        shown = self.replies if self.mode == "append" else self.replies[-self.window :]
-        ids = list(self.opening)
-        for reply in shown:
-            ids.extend(reply.completion.ids)
-            ids.extend(reply.observation)
-        return tuple(ids)
+        return tuple(self._ids_before(len(self.replies)))
 
     def sampled(self, completion: Completion, *, trained: bool = True) -> str:
         """Keep a reply of the policy; returns its text.
@@ -111,13 +114,16 @@ class Transcript:
         Raises:
             TokenError: ids, log-probabilities and support differ in length.
         """
-        lengths = {len(completion.ids), len(completion.logprobs), len(completion.support or completion.ids)}
+        support = completion.ids if completion.support is None else completion.support
+        lengths = {len(completion.ids), len(completion.logprobs), len(support)}
         if len(lengths) != 1:
             raise TokenError(
                 f"expected as many log-probabilities and supports as ids ({len(completion.ids)}), got lengths "
                 f"{sorted(lengths)}; the policy must report one of each per sampled id"
             )
-        self.replies.append(_Reply(prompt_length=len(self.prompt()), completion=completion, trained=trained))
+        shown = self._shown(len(self.replies))
+        length = len(self.opening) + sum(len(reply.completion.ids) + len(reply.observation) for reply in shown)
+        self.replies.append(_Reply(prompt_length=length, completion=completion, trained=trained))
         return self.codec.decode(completion.ids)
 
     def observed(self, observation: str) -> None:
@@ -137,15 +143,24 @@ class Transcript:
     def rows(self) -> tuple[TokenRow, ...]:
         """The token rows, ending with the last sampled token. Turns are numbered from ``first_turn``."""
         if self.mode == "window":
-            return tuple(self._row(index, index + 1) for index in range(len(self.replies)))
+            return tuple(self._row(index, index + 1) for index in range(self.context, len(self.replies)))
         return (self._row(0, len(self.replies)),) if self.replies else ()
 
+    def _shown(self, index: int) -> list[_Reply]:
+        """The replies that the policy sees when it samples reply ``index``."""
+        return self.replies[max(0, index - self.window) if self.mode == "window" else 0 : index]
+
+    def _ids_before(self, index: int) -> list[int]:
+        """The prompt of reply ``index``."""
+        ids = list(self.opening)
+        for reply in self._shown(index):
+            ids += reply.completion.ids
+            ids += reply.observation
+        return ids
+
     def _row(self, start: int, stop: int) -> TokenRow:
-        """One row with the turns ``start..stop-1`` marked as sampled and, in window mode, earlier ones as context."""
-        context = max(0, start - self.window) if self.mode == "window" else start
-        ids: list[int] = list(self.opening)
-        for reply in self.replies[context:start]:
-            ids += [*reply.completion.ids, *reply.observation]
+        """One row with the replies ``start..stop-1`` marked as sampled, after the prompt of the first of them."""
+        ids = self._ids_before(start)
         blank = len(ids)
         turns = [-1] * blank
         mask = [False] * blank

@@ -44,6 +44,9 @@ class MonteCarloVerifier:
         """
         segment = proposal.segment
         trajectory = group.trajectories[segment.trajectory]
+        turns = (segment.start, segment.end + 1)
+        for turn in turns:  # Before either arm starts: no arm is left running when the other cannot.
+            self.branch.check(trajectory, turn)
         env_seeds = [derive(seed, _ENV_PATH, k) for k in range(self.continuations)]
         before, after = await asyncio.gather(
             *(
@@ -53,7 +56,7 @@ class MonteCarloVerifier:
                     seeds=[derive(seed, arm, k) for k in range(self.continuations)],
                     env_seeds=env_seeds,
                 )
-                for arm, turn in enumerate((segment.start, segment.end + 1))
+                for arm, turn in enumerate(turns)
             )
         )
         done = [run for run in (*before, *after) if isinstance(run, Continuation)]
