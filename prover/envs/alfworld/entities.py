@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from prover.envs.alfworld.facts import Facts
+from prover.errors import DataError
 
 _ABILITIES = ("pickupable", "cleanable", "heatable", "coolable", "sliceable", "toggleable")
 
@@ -15,7 +16,7 @@ class Item:
     name: str
     """As the texts call it, e.g. ``alarmclock 2``."""
     kind: str
-    """Its type, e.g. ``alarmclock``."""
+    """Its type, e.g. ``alarmclock``; empty where the problem names none."""
     can: frozenset[str]
     """Among ``pickupable cleanable heatable coolable sliceable toggleable``."""
     holds: tuple[int, ...] | None
@@ -29,7 +30,7 @@ class Item:
         return cls(
             id=id_,
             name=name,
-            kind=str(facts.one("objecttype", index, id_)).removesuffix("type"),
+            kind=str(facts.one("objecttype", index, id_) or "").removesuffix("type"),
             can=frozenset(ability for ability in _ABILITIES if facts.has(ability, index)),
             holds=inner if facts.has("isreceptacleobject", index) else None,
         )
@@ -52,15 +53,24 @@ class Receptacle:
 
     @classmethod
     def read(cls, facts: Facts, index: int, name: str) -> "Receptacle":
-        """The receptacle of that index."""
+        """The receptacle of that index.
+
+        Raises:
+            DataError: it has no type, no place or several.
+        """
         id_ = facts.ids("receptacle")[index]
         kind = facts.one("receptacletype", index, id_)
+        place = facts.one("receptacleatlocation", index, id_)
+        if kind is None or place is None:
+            raise DataError(
+                f"expected type and place of {id_}, got {kind} and {place}; this engine cannot play the game"
+            )
         accepted = (row[1] for row in facts.rows("cancontain") if row[0] == kind)
         return cls(
             id=id_,
             name=name,
             kind=str(kind).removesuffix("type"),
-            place=int(facts.one("receptacleatlocation", index, id_)),
+            place=int(place),
             openable=facts.has("openable", index),
             accepts=frozenset(str(thing).removesuffix("type") for thing in accepted),
         )

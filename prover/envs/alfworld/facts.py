@@ -56,13 +56,13 @@ class Facts:
             rows.append(tuple(int(value) for value in row))
         return tuple(sorted(rows))
 
-    def one(self, predicate: str, index: int, id_: str) -> Value:
-        """The second argument of the only fact of a predicate about the entity ``index``.
+    def one(self, predicate: str, index: int, id_: str) -> Value | None:
+        """The second argument of the fact of a predicate about the entity ``index``; None where there is no such fact.
 
         Raises:
-            DataError: there is none, or more than one.
+            DataError: there are several.
         """
         found = [row[1] for row in self.rows(predicate) if row[0] == index]
-        if len(found) != 1:
+        if len(found) > 1:
             raise DataError(f"expected one {predicate} of {id_}, got {len(found)}; this engine cannot play the game")
-        return found[0]
+        return found[0] if found else None

@@ -8,6 +8,16 @@ from prover.envs.alfworld.problem import Expression, typed
 from prover.envs.alfworld.state import State
 from prover.errors import DataError
 
+TASK_TYPES = (
+    "pick_and_place_simple",
+    "look_at_obj_in_light",
+    "pick_clean_then_place_in_recep",
+    "pick_heat_then_place_in_recep",
+    "pick_cool_then_place_in_recep",
+    "pick_two_obj_and_place",
+)
+"""ALFWorld's names of its six types of task."""
+
 Binding = dict[str, Value]
 Test = Callable[[State, Binding], bool]
 
@@ -19,7 +29,7 @@ class Goal:
     test: Callable[[State], bool]
     """Whether a state fulfils the goal."""
     task_type: str
-    """One of ALFWorld's six task types; empty when the goal is like none of them."""
+    """One of `TASK_TYPES`; empty when the goal is like none of them."""
     object: str
     """Type of the object to bring or to look at, e.g. ``alarmclock``; empty when there is none."""
     receptacle: str
@@ -53,24 +63,10 @@ _CHANGING: dict[str, Callable[..., bool]] = {
     "issliced": lambda state, thing: thing in state.sliced,
     "istoggled": lambda state, thing: thing in state.used,
 }
-_FIXED = frozenset(
-    [
-        "receptacleatlocation",
-        "openable",
-        "isreceptacleobject",
-        "inreceptacleobject",
-        "receptacletype",
-        "cancontain",
-        "objecttype",
-        "cleanable",
-        "heatable",
-        "coolable",
-        "pickupable",
-        "moveable",
-        "toggleable",
-        "sliceable",
-    ]
-)
+_FIXED = {
+    *("receptacleatlocation", "receptacletype", "objecttype", "cancontain", "openable", "pickupable", "moveable"),
+    *("cleanable", "heatable", "coolable", "sliceable", "toggleable", "isreceptacleobject", "inreceptacleobject"),
+}
 
 
 def _compile(expression: Expression, facts: Facts) -> tuple[frozenset[str], bool, Test]:
@@ -104,9 +100,9 @@ def _all(parts: list[tuple[frozenset[str], bool, Test]]) -> tuple[frozenset[str]
 def _exists(expression: Expression, facts: Facts) -> tuple[frozenset[str], bool, Test]:
     """Nested loops over the variables; every conjunct is tested as soon as its variables are bound."""
     variables: list[tuple[str, str]] = []
-    while expression[0] == "exists":
-        _, declared, expression = expression
-        variables += typed(declared)
+    while isinstance(expression, tuple) and expression[0] == "exists":
+        variables += typed(expression[1])
+        expression = expression[2]
     parts = [_compile(part, facts) for part in _conjuncts(expression)]
     unbound = {name for name, _ in variables}
     guards = [part for part in parts if not part[0] & unbound]
@@ -182,15 +178,16 @@ def _about(expression: Expression) -> dict[str, str]:
     kinds = [(atom[1], atom[2].removesuffix("type")) for atom in atoms if atom[0] == "objecttype"]
     wanted = [kind for variable, kind in kinds if variable not in lamps]
     receptacles = [atom[2].removesuffix("type") for atom in atoms if atom[0] == "receptacletype"]
-    if "istoggled" in predicates:
-        task_type = "look_at_obj_in_light"
-    elif quality := {"isclean": "clean", "ishot": "heat", "iscool": "cool"}.keys() & predicates:
-        verb = {"isclean": "clean", "ishot": "heat", "iscool": "cool"}[min(quality)]
-        task_type = f"pick_{verb}_then_place_in_recep"
-    elif "inreceptacle" in predicates:
-        task_type = "pick_two_obj_and_place" if len(wanted) > 1 else "pick_and_place_simple"
-    else:
-        task_type = ""
+    two = "inreceptacle" in predicates and len(wanted) > 1
+    signs = {
+        "look_at_obj_in_light": "istoggled" in predicates,
+        "pick_clean_then_place_in_recep": "isclean" in predicates,
+        "pick_heat_then_place_in_recep": "ishot" in predicates,
+        "pick_cool_then_place_in_recep": "iscool" in predicates,
+        "pick_two_obj_and_place": two,
+        "pick_and_place_simple": "inreceptacle" in predicates,
+    }
+    task_type = next((name for name, sign in signs.items() if sign), "")
     return {
         "task_type": task_type,
         "object": wanted[0] if wanted else "",

@@ -36,10 +36,10 @@ class Problem:
                 f"{sorted(map(str, sections))}; regenerate the game"
             ) from error
         by_predicate: dict[str, list[tuple[str, ...]]] = {}
-        for predicate, *arguments in facts:
+        for predicate, *arguments in (tuple(map(str, fact)) for fact in facts):
             # Assignments such as (= (total-cost) 0) are no facts.
             if predicate != "=":
-                by_predicate.setdefault(str(predicate), []).append(tuple(map(str, arguments)))
+                by_predicate.setdefault(predicate, []).append(tuple(arguments))
         mentioned = {argument for rows in by_predicate.values() for row in rows for argument in row}
         by_type: dict[str, set[str]] = {}
         for name, kind in typed(declared):

@@ -1,0 +1,219 @@
+"""ALFWorldEnv: ALFWorld as an environment whose exact state can be saved and brought back."""
+
+from collections.abc import Sequence
+from functools import cache
+from hashlib import blake2b
+from typing import Any, NamedTuple, Protocol
+
+import gymnasium
+
+from prover.envs.alfworld.data import GameFolder
+from prover.envs.alfworld.game import Game
+from prover.envs.alfworld.goal import TASK_TYPES
+from prover.envs.alfworld.state import State
+from prover.envs.alfworld.text import NOTHING
+from prover.errors import ConfigError, DataError, EnvError, SnapshotError
+from prover.spaces import UnicodeText
+
+
+class Snapshot(NamedTuple):
+    """All that changes in an ALFWorldEnv. Nothing in an episode is random, so there is no RNG in it."""
+
+    task: str
+    state: State
+    observation: str
+    """What the last command was answered with; the state alone does not tell."""
+    done: bool
+
+
+class Games(Protocol):
+    """Where games come from."""
+
+    def tasks(self, split: str) -> tuple[str, ...]:
+        """Ids of the tasks of a split."""
+
+    def load(self, task_id: str) -> Game:
+        """The game of a task."""
+
+    def task_type(self, task_id: str) -> str:
+        """The type of a task."""
+
+    def n_receptacles(self, task_id: str) -> int:
+        """The number of receptacles in a task's game."""
+
+
+class ALFWorldEnv(gymnasium.Env[str, str]):
+    """Household tasks in text: stock ALFWorld's texts, commands and goals, a thousand times faster.
+
+    The reward is 1 when the goal is reached, which ends the episode, and 0 before. Every other command than an
+    admissible one is answered with "Nothing happens." and changes nothing. ``help`` works, but is left out of
+    ``info["admissible_actions"]``: it never helps an agent that sees these.
+
+    Args:
+        data: ``generated`` plays households made from seeds; a path plays ALFWorld's own games in that folder; empty or
+            None looks for the folder in ``$ALFWORLD_DATA``.
+        task_types: Keep only tasks of these of ALFWorld's six types; None keeps all.
+        max_receptacles: Keep only tasks with at most so many receptacles; None keeps all. The first time, every game of
+            the split has to be read or made for that.
+        split: The split that ``reset`` without a task draws from.
+
+    >>> env = ALFWorldEnv()
+    >>> task = env.tasks("train")[0]
+    >>> observation, info = env.reset(options={"task": task})
+    >>> observation.splitlines()[0]
+    '-= Welcome to TextWorld, ALFRED! =-'
+    >>> env.step("dance")[0]
+    'Nothing happens.'
+
+    Raises:
+        ConfigError: a task type or the number of receptacles makes no sense.
+        DataError: the folder with the games is missing.
+    """
+
+    def __init__(
+        self,
+        data: str | None = "generated",
+        task_types: Sequence[str] | None = None,
+        max_receptacles: int | None = None,
+        split: str = "train",
+    ) -> None:
+        if task_types is not None and (not task_types or not set(task_types) <= set(TASK_TYPES)):
+            raise ConfigError(
+                f"expected task_types among {', '.join(TASK_TYPES)}, got {task_types!r}; name some of these"
+            )
+        if max_receptacles is not None and max_receptacles < 1:
+            raise ConfigError(
+                f"expected max_receptacles of at least 1, got {max_receptacles}; raise it or leave it out"
+            )
+        self.observation_space = UnicodeText()
+        self.action_space = UnicodeText()
+        self._games: Games = _Households() if data == "generated" else GameFolder.find(data)
+        self._task_types = task_types
+        self._max_receptacles = max_receptacles
+        self._split = split
+        self._tasks: dict[str, tuple[str, ...]] = {}
+        self._now: Snapshot | None = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """Start the task ``options["task"]``, or one drawn from the split ``options["split"]``.
+
+        Raises:
+            ConfigError: there is another key in ``options``.
+            UnknownNameError: there is no such task or split.
+            DataError: the game is damaged or missing.
+        """
+        super().reset(seed=seed)
+        wanted = dict(options or {})
+        task, split = wanted.pop("task", None), wanted.pop("split", None) or self._split
+        if wanted:
+            raise ConfigError(f"expected options 'task' and 'split', got also {sorted(wanted)}; leave them out")
+        if task is None:
+            tasks = self.tasks(split)
+            task = tasks[int(self.np_random.integers(len(tasks)))]
+        game = self._games.load(task)
+        self._now = Snapshot(task, game.initial, game.intro, False)
+        return game.intro, self._info(self._now, game)
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Give a command.
+
+        Raises:
+            EnvError: the episode has not begun or has ended, or the action is no text.
+        """
+        now = self._current("step")
+        if now.done:
+            raise EnvError("expected step() before the end of the episode, got one after it; call reset() or restore()")
+        if not isinstance(action, str):
+            raise EnvError(f"expected an action of type str, got {type(action).__name__}; send a command")
+        game = self._games.load(now.task)
+        state, observation = game.step(now.state, action)
+        done = game.won(state)
+        self._now = Snapshot(now.task, state, observation, done)
+        return observation, float(done), done, False, self._info(self._now, game)
+
+    def snapshot(self) -> Snapshot:
+        """The task, its state, the last observation and whether the episode has ended; picklable, a few kilobytes."""
+        return self._current("snapshot")
+
+    def restore(self, snapshot: Snapshot) -> tuple[str, dict[str, Any]]:
+        """Bring a snapshot back, in any instance with the same games.
+
+        Raises:
+            SnapshotError: it is no snapshot of an ALFWorldEnv.
+        """
+        if not isinstance(snapshot, Snapshot):
+            raise SnapshotError(f"expected a Snapshot, got {type(snapshot).__name__}; restore a value of snapshot()")
+        game = self._games.load(snapshot.task)
+        self._now = snapshot
+        return snapshot.observation, self._info(snapshot, game)
+
+    def state_key(self) -> str:
+        """Hash of the task and its state; the last observation is no part of it."""
+        now = self._current("state_key")
+        return blake2b(repr((now.task, now.state.canonical())).encode(), digest_size=16).hexdigest()
+
+    def tasks(self, split: str) -> tuple[str, ...]:
+        """Ids of the tasks of a split that pass the filters, always in the same order.
+
+        Raises:
+            UnknownNameError: there is no such split.
+            DataError: no task is left.
+        """
+        if split not in self._tasks:
+            every = self._games.tasks(split)
+            kept = tuple(task for task in every if self._keeps(task))
+            if not kept:
+                raise DataError(
+                    f"expected tasks in split {split!r} with task_types = {self._task_types} and max_receptacles = "
+                    f"{self._max_receptacles}, got none of {len(every)}; widen the filters"
+                )
+            self._tasks[split] = kept
+        return self._tasks[split]
+
+    def _keeps(self, task: str) -> bool:
+        if self._task_types is not None and self._games.task_type(task) not in self._task_types:
+            return False
+        return self._max_receptacles is None or self._games.n_receptacles(task) <= self._max_receptacles
+
+    def _current(self, call: str) -> Snapshot:
+        if self._now is None:
+            raise EnvError(f"expected reset() or restore() before {call}(), got neither; call one of them first")
+        return self._now
+
+    def _info(self, now: Snapshot, game: Game) -> dict[str, Any]:
+        return {
+            "success": game.won(now.state),
+            "admissible_actions": [command for command in game.admissible(now.state) if command != "help"],
+            "invalid_action": now.observation == NOTHING,
+            "task_type": game.task_type,
+            "task": now.task,
+        }
+
+
+class _Households:
+    """Generated games. The generator is imported when it is needed."""
+
+    def tasks(self, split: str) -> tuple[str, ...]:
+        from prover.envs.alfworld import households
+
+        return households.tasks(split)
+
+    def load(self, task_id: str) -> Game:
+        from prover.envs.alfworld import households
+
+        return households.load(task_id)
+
+    def task_type(self, task_id: str) -> str:
+        from prover.envs.alfworld import households
+
+        return households.task_type(task_id)
+
+    def n_receptacles(self, task_id: str) -> int:
+        return _household_size(task_id)
+
+
+@cache
+def _household_size(task_id: str) -> int:
+    from prover.envs.alfworld import households
+
+    return households.generate(households.seed_of(task_id)).problem.count("(receptacleAtLocation ")
