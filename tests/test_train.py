@@ -163,9 +163,6 @@ def test_a_broken_environment_stops_the_run(line_policy: Path, tmp_path: Path) -
     config = configure(
         tmp_path, line_policy, "method=grpo", f"env.kind={BrokenEnv.__module__}:BrokenEnv", "rollout.retries=0"
     )
-    import sys
-
-    sys.modules.setdefault(BrokenEnv.__module__, sys.modules[__name__])
     with pytest.raises(FailureShareError, match=r"no answer today"):
         train(config)
 

@@ -1,0 +1,78 @@
+"""Rows to train on, from groups and verdicts."""
+
+import numpy as np
+
+from prover.attribution import Verdict
+from prover.batch import training_rows
+from prover.config import AdvantageConfig
+from prover.records import Credit, EndReason, Group, Segment, Task, TokenRow, Trajectory, Turn
+
+TASK = Task(id="t", split="train")
+
+
+def row(turns: list[int]) -> TokenRow:
+    """A row whose tokens belong to these turns; -1 for the environment's."""
+    of_token = np.array(turns)
+    return TokenRow(
+        ids=np.arange(len(turns)),
+        turn_of_token=of_token,
+        loss_mask=of_token >= 0,
+        logprobs=np.zeros(len(turns)),
+        support=(None,) * len(turns),
+    )
+
+
+def trajectory(member: int, success: bool, *rows: TokenRow) -> Trajectory:
+    """A trajectory of four turns."""
+    turns = tuple(Turn(text=str(turn), action=str(turn), result="", reward=0.0) for turn in range(4))
+    return Trajectory(
+        task=TASK,
+        member=member,
+        seed=member,
+        policy_version=0,
+        opening="",
+        turns=turns,
+        rows=rows,
+        reward=float(success),
+        success=success,
+        end=EndReason.DONE,
+    )
+
+
+def test_credit_lands_on_its_segment_of_its_trajectory_alone() -> None:
+    """Rewards [1, 0, 0, 0] give 0.75 and -0.25; credit 0.5 on turns 1..2 of the success raises those tokens to 1.25."""
+    layout = [-1, -1, 0, 0, -1, 1, 1, -1, 2, -1, 3]
+    group = Group(
+        index=0, task=TASK, trajectories=tuple(trajectory(member, member == 0, row(layout)) for member in range(4))
+    )
+    credit = Credit(segment=Segment(trajectory=0, start=1, end=2), amount=0.5)
+    verdict = Verdict(group=0, outcome="credited", credit=credit)
+    rows = training_rows([group], [verdict], AdvantageConfig())
+    expected = [0, 0, 0.75, 0.75, 0, 1.25, 1.25, 0, 1.25, 0, 0.75]
+    assert rows[0].advantages_T.tolist() == expected
+    failure = [0, 0, -0.25, -0.25, 0, -0.25, -0.25, 0, -0.25, 0, -0.25]
+    assert [r.advantages_T.tolist() for r in rows[1:]] == [failure] * 3
+    assert [r.trajectory for r in rows] == [0, 1, 2, 3]
+
+
+def test_long_episodes_weigh_no_more_in_the_baseline() -> None:
+    """Twelve turn rows of four trajectories: the baseline is over trajectories, so all advantages are +-0.866 (ddof 1)."""
+    sizes = [(1, 2), (0, 8), (0, 1), (1, 1)]
+    members = tuple(
+        trajectory(member, bool(reward), *(row([-1, 0]) for _ in range(turns)))
+        for member, (reward, turns) in enumerate(sizes)
+    )
+    rows = training_rows([Group(index=0, task=TASK, trajectories=members)], [], AdvantageConfig(std="ddof1", eps=1e-4))
+    assert len(rows) == 12
+    found = [round(float(r.advantages_T[1]), 3) for r in rows]
+    assert found == [0.866] * 2 + [-0.866] * 8 + [-0.866] + [0.866]
+    assert [r.trajectory for r in rows] == [0] * 2 + [1] * 8 + [2] + [3]
+
+
+def test_lost_members_leave_a_smaller_group() -> None:
+    """A group of four that lost one keeps [1, 0, 0]: 1.1545 and -0.5773 (ddof 1, eps 1e-4); one alone gets 0."""
+    three = tuple(trajectory(member, member == 0, row([-1, 0])) for member in range(3))
+    one = (trajectory(0, True, row([-1, 0])),)
+    groups = [Group(index=0, task=TASK, trajectories=three), Group(index=1, task=TASK, trajectories=one)]
+    rows = training_rows(groups, [], AdvantageConfig(std="ddof1", eps=1e-4))
+    np.testing.assert_allclose([r.advantages_T[1] for r in rows], [1.1545, -0.5773, -0.5773, 0.0], atol=5e-5)

@@ -1,0 +1,135 @@
+"""Warm start from demonstrations, on a LineEnv that has an expert."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from prover.config import load_sft_config
+from prover.errors import ConfigError
+from prover.evaluate import evaluate
+from prover.formats import Bare
+from prover.host import HostPool, InlineHost
+from prover.policies.hf import HFPolicy
+from prover.records import Sampling, Task
+from prover.rollout import EpisodeRules, Rollout
+from prover.seeds import generator
+from prover.sft import Player, batches, collect, demonstrate, new_model, run, token_row
+from prover.testing import LineEnv, ToyCodec
+
+
+class RightPlayer:
+    """Always walks right."""
+
+    def act(self, observation: str, info: Mapping[str, Any]) -> str:
+        """The expert's action."""
+        return "right"
+
+
+class TaughtLineEnv(LineEnv):
+    """A LineEnv with an expert."""
+
+    def expert(self, seed: int) -> Player:
+        """A player that walks right."""
+        return RightPlayer()
+
+
+def test_a_demonstration_without_noise_is_the_experts() -> None:
+    """From cell 6 the expert needs three steps, all of them taught."""
+    shown = demonstrate(TaughtLineEnv(), "start-6", seed=0, noise=0.0, max_turns=10)
+    assert shown is not None
+    assert shown.actions == ("right",) * 3
+    assert shown.taught == (True,) * 3
+    assert shown.opening == "You are in cell 6 of 0..9."
+    assert shown.results[-1] == "You are in cell 9 of 0..9."
+
+
+def test_random_steps_are_shown_but_not_taught() -> None:
+    """With noise some steps are not the expert's; only his own are marked."""
+    shown = demonstrate(TaughtLineEnv(), "start-3", seed=4, noise=0.5, max_turns=60)
+    assert shown is not None
+    assert not all(shown.taught)
+    assert all(action == "right" for action, own in zip(shown.actions, shown.taught, strict=True) if own)
+
+
+def test_an_unsolved_episode_is_no_demonstration() -> None:
+    """What is not solved within the turn cap teaches nothing."""
+    assert demonstrate(TaughtLineEnv(), "start-0", seed=0, noise=0.0, max_turns=3) is None
+
+
+def test_an_env_without_an_expert_is_refused() -> None:
+    """The message says what is missing."""
+    with pytest.raises(ConfigError, match=r"expert\(seed\)"):
+        demonstrate(LineEnv(), "start-0", seed=0, noise=0.0, max_turns=3)
+
+
+def test_an_expert_that_hardly_ever_wins_is_refused() -> None:
+    """Demonstrations of the few lucky episodes would be a biased sample."""
+    with pytest.raises(ConfigError, match="one episode in ten"):
+        collect(TaughtLineEnv(), ["start-0"], 2, seed=0, noise=0.0, max_turns=3)
+
+
+def test_token_rows_train_on_taught_actions_only() -> None:
+    """The row is opening, action, observation, action; only taught actions are in the loss."""
+    codec = ToyCodec()
+    shown = demonstrate(TaughtLineEnv(), "start-7", seed=0, noise=0.0, max_turns=5)
+    assert shown is not None
+    row = token_row(codec, shown)
+    opening, action = codec.opening("", shown.opening), list(codec.action("right"))
+    answer = codec.reply(shown.results[0], closed=True)
+    assert row.ids.tolist() == opening + action + answer + action
+    assert row.ids[row.loss_mask].tolist() == action * 2
+    assert row.turn_of_token[row.loss_mask].tolist() == [0] * len(action) + [1] * len(action)
+
+
+def test_batches_hold_every_row_once_within_their_size() -> None:
+    """No row is lost or repeated, and the padded size of a batch keeps to the limit."""
+    codec, env = ToyCodec(), TaughtLineEnv()
+    shown = [demonstrate(env, f"start-{cell}", seed=0, noise=0.0, max_turns=10) for cell in range(9)]
+    rows = [token_row(codec, one) for one in shown if one is not None] * 3
+    found = batches(rows, 700, generator(0))
+    assert sorted(id(row) for batch in found for row in batch) == sorted(id(row) for row in rows)
+    assert all(len(batch) == 1 or max(map(len, batch)) * len(batch) <= 700 for batch in found)
+
+
+def test_a_taught_policy_solves_what_it_was_shown(tmp_path: Path) -> None:
+    """A policy from scratch learns to walk right and is saved as a folder that loads."""
+    sizes = ["hidden=32", "layers=2", "heads=2", "kv_heads=1", "intermediate=64"]
+    config = load_sft_config(
+        None,
+        [
+            f"env.kind={TaughtLineEnv.__module__}:TaughtLineEnv",
+            f"out={tmp_path}",
+            "demonstrations=100",
+            "epochs=10",
+            *sizes,
+        ],
+    )
+    policy = HFPolicy.load(run(config))
+    assert {parameter.dtype for parameter in policy.model.parameters()} == {policy.model.dtype}
+
+    async def play() -> float:
+        async with HostPool(lambda: InlineHost(TaughtLineEnv), 8) as hosts:
+            rules = EpisodeRules(max_turns=12, sampling=Sampling(max_tokens=4), text_format=Bare())
+            tasks = [Task(id=f"start-{cell}", split="test") for cell in range(9)]
+            player = Rollout(policy=policy, hosts=hosts, rules=rules)
+            return (await evaluate(player, tasks, 18, temperature=0.5, seed=0)).rate
+
+    assert asyncio.run(play()) >= 0.9
+
+
+def test_numbered_names_start_near_each_other(line_policy: Path) -> None:
+    """The vectors of "cell 3" and "cell 4" are closer than those of unrelated words."""
+    policy = HFPolicy.load(line_policy)
+    tokenizer = policy.codec.tokenizer
+    config = load_sft_config(None, ["out=/nowhere", "hidden=64", "layers=1", "heads=2", "kv_heads=1"])
+    vectors = new_model(config, tokenizer).get_input_embeddings().weight.detach().numpy()
+
+    def cosine(first: str, second: str) -> float:
+        a, b = (vectors[tokenizer.convert_tokens_to_ids(word)] for word in (first, second))
+        return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+    assert cosine("cell 3", "cell 4") > 0.2 + abs(cosine("left", "right"))

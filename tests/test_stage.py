@@ -1,0 +1,88 @@
+"""From a config to what episodes need."""
+
+import asyncio
+
+import pytest
+
+from prover import stage
+from prover.config import load_config
+from prover.errors import UnknownNameError
+from prover.host import InlineHost, ProcessHost
+from prover.records import Sampling
+from prover.testing import ScriptedPolicy
+
+
+def test_rules_say_what_the_config_says() -> None:
+    """Every setting of an episode reaches its rules."""
+    config = load_config(
+        None,
+        [
+            "env.kind=line",
+            "rollout.max_turns=7",
+            "rollout.retries=1",
+            "rollout.on_cut=end",
+            "rollout.train_on_cut=false",
+            "rollout.episode_deadline_s=9.0",
+            "policy.temperature=0.5",
+            "policy.max_reply_tokens=4",
+            "policy.decoding=free",
+            "transcript.mode=window",
+            "transcript.window=3",
+            "transcript.system=Be brief.",
+            "method=grpo",
+        ],
+    )
+    rules = stage.rules(config)
+    assert rules.sampling == Sampling(temperature=0.5, max_tokens=4)
+    assert (rules.max_turns, rules.retries, rules.episode_deadline_s) == (7, 1, 9.0)
+    assert (rules.end_on_cut, rules.train_on_cut, rules.admissible) == (True, False, False)
+    assert (rules.mode, rules.window, rules.system) == ("window", 3, "Be brief.")
+    assert not rules.record_states
+
+
+def test_states_are_recorded_where_they_are_needed() -> None:
+    """Only runs that branch pay for snapshots."""
+    assert stage.rules(load_config(None, ["env.kind=line", "method=prover"])).record_states
+
+
+def test_tasks_carry_their_split() -> None:
+    """Tasks of a split come as records, limited to those that the config names."""
+    config = load_config(None, ["env.kind=line", "env.tasks=[start-2, start-5]"])
+    assert [(task.id, task.split) for task in stage.tasks(config.env, "train")] == [
+        ("start-2", "train"),
+        ("start-5", "train"),
+    ]
+    assert len(stage.tasks(config.env, "test")) == 9
+
+
+def test_an_unknown_task_is_refused() -> None:
+    """A task that the split does not have is an error that names it."""
+    config = load_config(None, ["env.kind=line", "env.tasks=[start-99]"])
+    with pytest.raises(UnknownNameError, match="start-99"):
+        stage.tasks(config.env, "train")
+
+
+@pytest.mark.parametrize(("isolation", "kind"), [("inline", InlineHost), ("process", ProcessHost)])
+def test_isolation_chooses_the_host(isolation: str, kind: type) -> None:
+    """Environments run in this process or in their own, and answer alike."""
+    config = load_config(None, ["env.kind=line", f"rollout.isolation={isolation}", "rollout.concurrency=2"])
+
+    async def first() -> tuple[type, str]:
+        async with stage.host_pool(config) as hosts, hosts.host() as host:
+            observation, _ = await host.reset("start-3", 0)
+            return type(host), observation
+
+    assert asyncio.run(first()) == (kind, "You are in cell 3 of 0..9.")
+
+
+def test_a_rollout_plays_the_configured_environment() -> None:
+    """An episode of the stage ends where its environment ends."""
+    config = load_config(None, ["env.kind=line", "policy.decoding=free", "rollout.concurrency=1"])
+
+    async def play() -> bool:
+        async with stage.host_pool(config) as hosts:
+            rollout = stage.rollout(config, ScriptedPolicy(["right"], repeat=True), hosts)
+            groups = await rollout.groups(stage.tasks(config.env, "train")[7:8], 2, seed=0)
+            return all(trajectory.success and trajectory.n_turns == 2 for trajectory in groups[0].trajectories)
+
+    assert asyncio.run(play())
