@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,12 @@ SMALL: dict[str, Any] = {
     "pad_token_id": 0,
     "eos_token_id": 0,
 }
-LINEAR = {"linear_num_key_heads": 1, "linear_num_value_heads": 2, "linear_key_head_dim": 8, "linear_value_head_dim": 8}
+RECURRENT = {
+    "linear_num_key_heads": 1,
+    "linear_num_value_heads": 2,
+    "linear_key_head_dim": 8,
+    "linear_value_head_dim": 8,
+}
 
 
 def qwen3() -> Any:
@@ -58,7 +64,7 @@ def llama() -> Any:
 
 def qwen3_5() -> Any:
     """A tiny Qwen3.5 with one recurrent and one attention layer."""
-    config = Qwen3_5TextConfig(**SMALL, **LINEAR, layer_types=["linear_attention", "full_attention"])
+    config = Qwen3_5TextConfig(**SMALL, **RECURRENT, layer_types=["linear_attention", "full_attention"])
     return Qwen3_5ForCausalLM(config)
 
 
@@ -107,12 +113,9 @@ def train_row(tokens: TokenRow, advantage: float, trajectory: int, **fields: Any
 
 def on_policy(model: Any, rows: Sequence[TrainRow]) -> list[TrainRow]:
     """The same rows with the model's own log-probabilities, so that the ratio is 1."""
-    result = []
     for r in rows:
-        logprobs = np.zeros(len(r.row))
-        logprobs[r.row.loss_mask] = token_logprobs(model, [r.row]).logprobs.detach().numpy()
-        result.append(dataclasses.replace(r, row=dataclasses.replace(r.row, logprobs=logprobs)))
-    return result
+        r.row.logprobs[r.row.loss_mask] = token_logprobs(model, [r.row]).logprobs.detach().numpy()
+    return list(rows)
 
 
 def single(model: Any, tokens: TokenRow) -> list[float]:
@@ -185,27 +188,16 @@ def test_known_logits() -> None:
     with torch.no_grad():
         head.weight.copy_(torch.tensor([[2.0], [0.0]]))
 
-    class Constant(torch.nn.Module):
-        """A model whose hidden state is always 1."""
-
-        config = None
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.head = head
-
-        def get_output_embeddings(self) -> torch.nn.Linear:
-            """The output layer."""
-            return self.head
-
-        def base_model(self, input_ids: torch.Tensor, **_: Any) -> Any:
-            """Hidden states."""
-            return type("Output", (), {"last_hidden_state": torch.ones(*input_ids.shape, 1)})()
-
-    scored = token_logprobs(Constant(), [row([1, 0, 1], [0, 1, 1], temperature=0.5)])
+    model = SimpleNamespace(
+        config=None,
+        parameters=head.parameters,
+        get_output_embeddings=lambda: head,
+        base_model=lambda input_ids, **_: SimpleNamespace(last_hidden_state=torch.ones(*input_ids.shape, 1)),
+    )
+    scored = token_logprobs(model, [row([1, 0, 1], [0, 1, 1], temperature=0.5)])
     np.testing.assert_allclose(scored.logprobs.detach().numpy(), [-0.0181, -4.0181], atol=5e-5)
     kept = row([1, 0, 1], [0, 1, 1], temperature=0.5, support=(None, (0,), (0, 1)))
-    np.testing.assert_allclose(token_logprobs(Constant(), [kept]).logprobs.detach().numpy(), [0, -4.0181], atol=5e-5)
+    np.testing.assert_allclose(token_logprobs(model, [kept]).logprobs.detach().numpy(), [0, -4.0181], atol=5e-5)
 
 
 def test_padding_is_not_read_in_ids() -> None:
