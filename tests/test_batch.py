@@ -56,7 +56,7 @@ def test_credit_lands_on_its_segment_of_its_trajectory_alone() -> None:
 
 
 def test_long_episodes_weigh_no_more_in_the_baseline() -> None:
-    """Twelve turn rows of four trajectories: the baseline is over trajectories, so all advantages are +-0.866 (ddof 1)."""
+    """Twelve turn rows of four trajectories: over trajectories all advantages are +-0.866 (ddof 1)."""
     sizes = [(1, 2), (0, 8), (0, 1), (1, 1)]
     members = tuple(
         trajectory(member, bool(reward), *(row([-1, 0]) for _ in range(turns)))
