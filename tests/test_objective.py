@@ -11,14 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import (
-    LlamaConfig,
-    LlamaForCausalLM,
-    Qwen3_5ForCausalLM,
-    Qwen3_5TextConfig,
-    Qwen3Config,
-    Qwen3ForCausalLM,
-)
+import transformers as hf
 
 from prover.errors import ConfigError, NumericsError, TokenError
 from prover.objective import (
@@ -54,18 +47,18 @@ RECURRENT = {
 
 def qwen3() -> Any:
     """A tiny Qwen3 whose end token is also its padding token."""
-    return Qwen3ForCausalLM(Qwen3Config(**SMALL, tie_word_embeddings=True))
+    return hf.Qwen3ForCausalLM(hf.Qwen3Config(**SMALL, tie_word_embeddings=True))
 
 
 def llama() -> Any:
     """A tiny Llama with an output layer of its own."""
-    return LlamaForCausalLM(LlamaConfig(**SMALL, tie_word_embeddings=False))
+    return hf.LlamaForCausalLM(hf.LlamaConfig(**SMALL, tie_word_embeddings=False))
 
 
 def qwen3_5() -> Any:
     """A tiny Qwen3.5 with one recurrent and one attention layer."""
-    config = Qwen3_5TextConfig(**SMALL, **RECURRENT, layer_types=["linear_attention", "full_attention"])
-    return Qwen3_5ForCausalLM(config)
+    config = hf.Qwen3_5TextConfig(**SMALL, **RECURRENT, layer_types=["linear_attention", "full_attention"])
+    return hf.Qwen3_5ForCausalLM(config)
 
 
 def made(build: Any, seed: int = 0) -> Any:

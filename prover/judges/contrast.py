@@ -15,6 +15,7 @@ come last: a lucky discovery does not generalise.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, takewhile
 from typing import NamedTuple
 
@@ -139,13 +140,13 @@ class ContrastJudge:
 
 def _fact(action: str, task: frozenset[str], handled: dict[tuple[str, tuple[str, ...]], set[str]]) -> _Fact | None:
     """The fact that an action establishes; None when it handles nothing new that the task names. Grows ``handled``."""
-    verb, *rest = _WORD.findall(action.lower()) or [""]
+    verb, *rest = _stems_in_order(action) or ("",)
     parts: list[list[str]] = [[]]
     for word in takewhile(lambda word: word not in _ASIDE, rest):
         if word in _PLACED:
             parts.append([])
         else:
-            parts[-1].append(_stem(word))
+            parts[-1].append(word)
     parts = [part for part in parts if part]
     named = [[word for word in part if word in task] for part in parts]
     if not named or not all(named):
@@ -161,7 +162,7 @@ def _revealing_verbs(trajectories: Sequence[Trajectory]) -> frozenset[str]:
     """Verbs most of whose results say more than a fixed phrase and the action's own words."""
     results: dict[str, list[tuple[frozenset[str], frozenset[str]]]] = {}
     for turn in {(t.action, t.result): t for run in trajectories for t in run.turns if t.invalid is None}.values():
-        results.setdefault(_verb(turn), []).append((_words(turn.action), _words(turn.result)))
+        results.setdefault(_verb(turn), []).append((_stems(turn.action), _stems(turn.result)))
     verbs = set()
     for verb, pairs in results.items():
         phrase = frozenset.intersection(*(result for _, result in pairs))
@@ -178,18 +179,19 @@ def _task_words(opening: str) -> frozenset[str]:
 
 
 def _verb(turn: Turn) -> str:
-    found = _WORD.search(turn.action.lower())
-    return found.group() if found else ""
+    return next(iter(_stems_in_order(turn.action)), "")
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text.lower()))
-
-
+@lru_cache(maxsize=8192)  # The same texts come again and again within a group.
 def _stems(text: str) -> frozenset[str]:
-    return frozenset(map(_stem, _words(text)))
+    return frozenset(_stems_in_order(text))
+
+
+@lru_cache(maxsize=8192)
+def _stems_in_order(text: str) -> tuple[str, ...]:
+    return tuple(map(_stem, _WORD.findall(text.lower())))
 
 
 def _stem(word: str) -> str:
     """The word without a plural s, so that "mugs" in a task are "mug" in an action."""
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+    return word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] != "s" else word
