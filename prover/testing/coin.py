@@ -15,12 +15,14 @@ from prover.spaces import UnicodeText
 class CoinState(NamedTuple):
     """All that changes in a CoinEnv: its snapshot."""
 
-    steps: int
+    steps: int = 0
     """Actions taken since reset."""
-    done: bool
-    success: bool
-    rng: str
-    """State of the RNG, as JSON."""
+    done: bool = False
+    success: bool = False
+    invalid: bool = False
+    """Whether the last action was another than ``open``."""
+    rng: str = ""
+    """State of the RNG, as JSON; empty but in a snapshot."""
 
 
 class CoinEnv(gymnasium.Env[str, str]):
@@ -60,7 +62,7 @@ class CoinEnv(gymnasium.Env[str, str]):
         self.p = p
         self.observation_space = UnicodeText()
         self.action_space = UnicodeText()
-        self._progress: tuple[int, bool, bool] | None = None
+        self._state: CoinState | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Close the box.
@@ -72,7 +74,7 @@ class CoinEnv(gymnasium.Env[str, str]):
         task = (options or {}).get("task", "coin")
         if task not in self.TASKS:
             raise UnknownNameError(f"expected the task 'coin', got {task!r}; see CoinEnv().tasks('train')")
-        self._progress = (0, False, False)
+        self._state = CoinState()
         return self._observation(), self._info()
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
@@ -81,18 +83,18 @@ class CoinEnv(gymnasium.Env[str, str]):
         Raises:
             EnvError: the episode has not begun or has ended.
         """
-        steps, done, _ = self._current("step")
-        if done:
+        state = self._current("step")
+        if state.done:
             raise EnvError("expected step() before the end of the episode, got one after it; call reset() or restore()")
-        opening = action == "open"
-        tossed = opening and steps + 1 == self.turns
+        invalid = action != "open"
+        tossed = not invalid and state.steps + 1 == self.turns
         success = tossed and bool(self.np_random.random() < self.p)
-        self._progress = (steps + 1, tossed or not opening, success)
-        return self._observation(), float(success), tossed or not opening, False, self._info(invalid=not opening)
+        self._state = CoinState(steps=state.steps + 1, done=tossed or invalid, success=success, invalid=invalid)
+        return self._observation(), float(success), self._state.done, False, self._info()
 
     def snapshot(self) -> CoinState:
-        """Steps, done flag, success and RNG."""
-        return CoinState(*self._current("snapshot"), rng=json.dumps(self.np_random.bit_generator.state))
+        """The state, RNG included."""
+        return self._current("snapshot")._replace(rng=json.dumps(self.np_random.bit_generator.state))
 
     def restore(self, snapshot: CoinState) -> tuple[str, dict[str, Any]]:
         """Bring a snapshot back, RNG included.
@@ -102,10 +104,9 @@ class CoinEnv(gymnasium.Env[str, str]):
         """
         if not isinstance(snapshot, CoinState):
             raise SnapshotError(f"expected a CoinState, got {type(snapshot).__name__}; restore a value of snapshot()")
-        steps, done, success, rng = snapshot
-        self._progress = (steps, done, success)
+        self._state = snapshot._replace(rng="")
         generator, _ = seeding.np_random(0)
-        generator.bit_generator.state = json.loads(rng)
+        generator.bit_generator.state = json.loads(snapshot.rng)
         self.np_random = generator
         return self._observation(), self._info()
 
@@ -115,7 +116,8 @@ class CoinEnv(gymnasium.Env[str, str]):
 
     def state_key(self) -> str:
         """Hash of the state as the policy can see it: the RNG is left out."""
-        return blake2b(f"coin {self._current('state_key')}".encode(), digest_size=16).hexdigest()
+        state = self._current("state_key")
+        return blake2b(f"coin {state.steps} {state.done} {state.success}".encode(), digest_size=16).hexdigest()
 
     def tasks(self, split: str) -> Sequence[str]:
         """``coin``, in every split.
@@ -127,21 +129,21 @@ class CoinEnv(gymnasium.Env[str, str]):
             raise UnknownNameError(f"expected a split of {self.SPLITS}, got {split!r}; name one of these")
         return self.TASKS
 
-    def _current(self, call: str) -> tuple[int, bool, bool]:
-        if self._progress is None:
+    def _current(self, call: str) -> CoinState:
+        if self._state is None:
             raise EnvError(f"expected reset() or restore() before {call}(), got neither; call one of them first")
-        return self._progress
+        return self._state
 
     def _observation(self) -> str:
-        steps, done, success = self._current("observation")
-        if done:
-            return "The box is open." if success else "The box stays shut for good."
-        return f"The lid moves. ({steps} of {self.turns})" if steps else "There is a box."
+        state = self._current("observation")
+        if state.done:
+            return "The box is open." if state.success else "The box stays shut for good."
+        return f"The lid moves. ({state.steps} of {self.turns})" if state.steps else "There is a box."
 
-    def _info(self, *, invalid: bool = False) -> dict[str, Any]:
-        _, done, success = self._current("info")
+    def _info(self) -> dict[str, Any]:
+        state = self._current("info")
         return {
-            "success": success,
-            "admissible_actions": [] if done else ["leave", "open"],
-            "invalid_action": invalid,
+            "success": state.success,
+            "admissible_actions": [] if state.done else ["leave", "open"],
+            "invalid_action": state.invalid,
         }

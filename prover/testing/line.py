@@ -21,6 +21,8 @@ class LineState(NamedTuple):
     steps: int
     """Actions taken since reset."""
     done: bool
+    invalid: bool = False
+    """Whether the last action was none of the three: its answer is the current observation."""
 
 
 class LineEnv(gymnasium.Env[str, str]):
@@ -66,22 +68,21 @@ class LineEnv(gymnasium.Env[str, str]):
         Raises:
             EnvError: the episode has not begun or has ended.
         """
-        cell, steps, done = self._current("step")
+        cell, steps, done, _ = self._current("step")
         if done:
             raise EnvError("expected step() before the end of the episode, got one after it; call reset() or restore()")
         move = {"left": -1, "look": 0, "right": 1}.get(action)
         cell = min(max(cell + (move or 0), 0), LAST_CELL)
         done = cell == LAST_CELL
-        self._state = LineState(cell, steps + 1, done)
-        observation = "Nothing happens." if move is None else self._observation()
-        return observation, float(done), done, False, self._info(invalid=move is None)
+        self._state = LineState(cell, steps + 1, done, invalid=move is None)
+        return self._observation(), float(done), done, False, self._info()
 
     def snapshot(self) -> LineState:
-        """Cell, steps and done flag."""
+        """Cell, steps, done flag and whether the last action was understood."""
         return self._current("snapshot")
 
     def restore(self, snapshot: LineState) -> tuple[str, dict[str, Any]]:
-        """Bring a snapshot back; the observation is the one that ``look`` would give.
+        """Bring a snapshot back; the observation is the one that followed the last action.
 
         Raises:
             SnapshotError: it is no snapshot of a LineEnv.
@@ -112,13 +113,14 @@ class LineEnv(gymnasium.Env[str, str]):
         return self._state
 
     def _observation(self) -> str:
-        return f"You are in cell {self._current('observation').cell} of 0..9."
+        state = self._current("observation")
+        return "Nothing happens." if state.invalid else f"You are in cell {state.cell} of 0..9."
 
-    def _info(self, *, invalid: bool = False) -> dict[str, Any]:
+    def _info(self) -> dict[str, Any]:
         state = self._current("info")
         return {
             "success": state.done,
             "admissible_actions": [] if state.done else list(ACTIONS),
-            "invalid_action": invalid,
+            "invalid_action": state.invalid,
             "steps": state.steps,
         }
