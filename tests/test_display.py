@@ -1,0 +1,77 @@
+"""What a person sees of a run."""
+
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from prover.display import Display, print_result
+from prover.evaluate import Episode, Evaluation
+from prover.folder import RunFolder
+from prover.train import TrainResult
+
+
+def update(number: int, **changes: Any) -> dict[str, Any]:
+    """Metrics of an update as the loop reports them."""
+    return {
+        "update": number,
+        "success": 0.5,
+        "contrast_groups": 6,
+        "groups": 8,
+        "proposals": 3,
+        "measured": 2,
+        "positive": 1,
+        "mean_delta": 0.25,
+        "tokens": 900,
+        "verifier_tokens": 100,
+        "wall_seconds": {"rollout": 1.5, "update": 0.5},
+        **changes,
+    }
+
+
+def evaluation(successes: int, n: int) -> Evaluation:
+    """An evaluation in which the first tasks are solved."""
+    return Evaluation(
+        split="test",
+        temperature=1.0,
+        episodes=tuple(
+            Episode(task=f"t{index}", kind="", seed=0, success=index < successes, reward=0.0, turns=3, invalid=0)
+            for index in range(n)
+        ),
+    )
+
+
+def test_the_progress_line_shows_the_figures_of_the_run() -> None:
+    """Success and contrast over recent updates, proposals, positive share, mean delta and tokens per second."""
+    console = Console(file=StringIO(), width=200)
+    with Display(5, console=console) as display:
+        for number in range(5):
+            display.watch("update", update(number, success=0.4 + 0.05 * number))
+    text = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO from above
+    # Mean of .4 .45 .5 .55 .6; 6 of 8 groups; 5 x 3 proposals; 5 of 10 positive; 5000 tokens in 10 seconds.
+    figures = "success 50% | contrast 75% | proposals 15 | positive 50% | delta +0.25 | 500 tokens/s"
+    assert f"update 5/5: {figures}" in text
+
+
+def test_a_run_without_measurements_shows_no_deltas() -> None:
+    """Plain GRPO has nothing to say about segments."""
+    console = Console(file=StringIO(), width=200)
+    with Display(5, console=console) as display:
+        for number in range(5):
+            display.watch("update", update(number, proposals=0, measured=0, positive=0, mean_delta=None))
+    text = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO from above
+    assert "contrast 75% | 500 tokens/s" in text
+
+
+def test_the_result_has_rates_intervals_and_the_paired_difference(tmp_path: Path) -> None:
+    """67 of 134 before and 70 after: Wilson intervals, n, and +2.2 points with the interval of three changed tasks."""
+    console = Console(file=StringIO(), width=200)
+    result = TrainResult(folder=RunFolder(tmp_path), before=(evaluation(67, 134),), after=(evaluation(70, 134),))
+    print_result(result, console)
+    text = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO from above
+    assert "50.0% (95% 41.6% to 58.3%)" in text or "50.0% (95% 41.7% to 58.4%)" in text
+    assert "52.2% (95% 43.8% to 60.5%)" in text
+    # Three of 134 differences are 1: mean .02239, sd .14850, standard error .01283, t(133) 1.978.
+    assert "+2.2 points (-0.3 to +4.8)" in text
+    assert str(tmp_path) in text
