@@ -21,10 +21,9 @@ from functools import cache, lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
-from prover.envs.alfworld.game import Game
-
 from prover import seeds
 from prover.envs.alfworld.furniture import CONTAINS, GOALS, OBJECTS, PLACES, PROPERTIES, RECEPTACLES
+from prover.envs.alfworld.game import Game
 from prover.errors import UnknownNameError
 
 SPLITS = {"train": 20_000, "dev": 500, "test": 1_000}
