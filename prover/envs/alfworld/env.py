@@ -8,11 +8,13 @@ from typing import Any, NamedTuple, Protocol
 import gymnasium
 
 from prover.envs.alfworld.data import GameFolder
+from prover.envs.alfworld.expert import Expert
 from prover.envs.alfworld.game import Game
 from prover.envs.alfworld.goal import TASK_TYPES
 from prover.envs.alfworld.state import State
 from prover.envs.alfworld.text import NOTHING
 from prover.errors import ConfigError, DataError, EnvError, SnapshotError
+from prover.seeds import generator
 from prover.spaces import UnicodeText
 
 
@@ -169,6 +171,14 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
                 )
             self._tasks[split] = kept
         return self._tasks[split]
+
+    def expert(self, seed: int) -> Expert:
+        """A scripted player of the current episode, for demonstrations.
+
+        Raises:
+            EnvError: no episode has begun.
+        """
+        return Expert(self._games.load(self._current("expert").task), generator(seed))
 
     def _keeps(self, task: str) -> bool:
         if self._task_types is not None and self._games.task_type(task) not in self._task_types:
