@@ -51,8 +51,7 @@ class Engine:
         where = list(range(len(replies)))  # reply served by each row
         live = list(range(len(replies)))  # rows still being written
         while True:
-            for row, scores in zip(live, logits, strict=True):
-                replies[where[row]].advance(scores)
+            _advance([replies[where[row]] for row in live], logits)
             live = [row for row in live if not replies[where[row]].finish]
             if not live:
                 break
@@ -91,6 +90,25 @@ class Engine:
                 self.store.add(ids, rows.keep(row))
 
 
+def _advance(replies: Sequence["_Reply"], logits: NDArray[np.float32]) -> None:
+    """Draw the next token of each reply from its row of logits."""
+    free = [i for i, reply in enumerate(replies) if reply.allowed is None]
+    restricted = [i for i, reply in enumerate(replies) if reply.allowed is not None]
+    parts = [(free, logits[free])] if free else []
+    if restricted:
+        choices = [replies[i].allowed or () for i in restricted]
+        scores = np.full((len(restricted), max(map(len, choices))), -np.inf, dtype=np.float32)
+        for row, i, ids in zip(scores, restricted, choices, strict=True):
+            row[: len(ids)] = logits[i, ids]
+        parts.append((restricted, scores))
+    for members, scores in parts:
+        uniforms = np.array([replies[i].uniform for i in members])
+        temperatures = np.array([replies[i].request.sampling.temperature for i in members])
+        for i, column, logprob in zip(members, *draw(scores, uniforms, temperatures), strict=True):
+            allowed = replies[i].allowed
+            replies[i].write(int(column) if allowed is None else allowed[column], float(logprob))
+
+
 @dataclass(slots=True)
 class _Reply:
     """A reply while it is written."""
@@ -121,10 +139,18 @@ class _Reply:
         """Prompt and reply."""
         return self.prompt + tuple(self._ids)
 
-    def advance(self, logits: NDArray[np.float32]) -> None:
-        """Draw the next token, and write down those that then follow without alternative."""
-        allowed = self._node.ids if self._node else None
-        id_, logprob = draw(logits, self._uniforms[len(self._ids)], self.request.sampling.temperature, allowed)
+    @property
+    def allowed(self) -> tuple[int, ...] | None:
+        """Ids that may come next; None for all."""
+        return self._node.ids if self._node else None
+
+    @property
+    def uniform(self) -> float:
+        """The number that decides the next token."""
+        return float(self._uniforms[len(self._ids)])
+
+    def write(self, id_: int, logprob: float) -> None:
+        """Write down a drawn token, and those that follow it without alternative."""
         self._append(id_, logprob)
         while self._node and len(self._node.ids) == 1:
             self.forced += 1

@@ -166,7 +166,7 @@ class _Places:
     ) -> None:
         sizes = [len(chunk) for chunk in chunks]
         n_rows, width = len(lengths), max(sizes)
-        slot = np.concatenate([np.arange(size) for size in sizes])
+        slot = np.concatenate([np.arange(size) for size in sizes]) if width > 1 else np.zeros(len(rows), dtype=np.int64)
         start = np.repeat([lengths[row] for row in rows], sizes)
         self.ids = torch.tensor([id_ for chunk in chunks for id_ in chunk])
         self.row = torch.from_numpy(np.repeat(np.asarray(rows), sizes))
@@ -195,8 +195,7 @@ class _Places:
             spread[self.row, self._slot] = query
             padded = spread.view(self._shape).permute(0, 2, 3, 1, 4).reshape(n_rows, kv_heads, groups * width, dim)
         keys, values = cache[0][:, :, : self._columns], cache[1][:, :, : self._columns]
-        mask = self._mask.expand(-1, kv_heads, -1, -1)
-        mixed = F.scaled_dot_product_attention(padded, keys, values, attn_mask=mask, scale=self._decoder.scale)
+        mixed = F.scaled_dot_product_attention(padded, keys, values, attn_mask=self._mask, scale=self._decoder.scale)
         if not self._packed:
             mixed = mixed.view(n_rows, kv_heads, groups, width, dim).permute(0, 3, 1, 2, 4)[self.row, self._slot]
         return mixed.reshape(len(query), kv_heads * groups * dim)

@@ -1,40 +1,35 @@
-"""How one token is drawn from one row of logits."""
-
-from collections.abc import Sequence
+"""How tokens are drawn from logits."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 
 def draw(
-    logits: NDArray[np.float32], uniform: float, temperature: float, allowed: Sequence[int] | None = None
-) -> tuple[int, float]:
-    """Draw a token by inverting the cumulative distribution, in float64.
+    logits: NDArray[np.float32], uniforms: NDArray[np.float64], temperatures: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Draw one column per row by inverting the cumulative distribution, in float64.
 
-    The result is a function of these arguments alone, so a reply depends on the batch only as far as the fp32 logits do
-    (about 1e-6 between batch shapes): the id differs only if ``uniform`` lies that close to a step of the cumulative
+    Each row is drawn for itself: what else is in the batch matters only as far as it moves the fp32 logits (about 1e-6
+    between batch shapes), and a draw changes only if its uniform number lies that close to a step of the cumulative
     distribution.
 
     Args:
-        logits: Raw logits of one position, shape (V,).
-        uniform: Number in [0, 1) that decides.
-        temperature: Divides the logits; 0 takes the largest, the limit of the distribution for T -> 0.
-        allowed: Ids that may be drawn, renormalised among themselves; None for the whole vocabulary.
+        logits: Shape (N, V). To restrict a draw, pass the columns that are allowed: they are renormalised.
+        uniforms: Numbers in [0, 1) that decide, shape (N,).
+        temperatures: Divide the logits, shape (N,); 0 takes the largest, the limit of the distribution for T -> 0.
 
     Returns:
-        The id and its log-probability under the distribution that it was drawn from: the log-softmax of
-        ``logits / temperature`` over the allowed ids (0 for temperature 0, where all mass is on one id).
+        Columns and their log-probabilities under the distributions they were drawn from, shape (N,) each: the
+        log-softmax of ``logits / temperature``, and 0 for temperature 0, where all mass is on one column.
     """
-    scores = (logits if allowed is None else logits[np.asarray(allowed)]).astype(np.float64)
-    if temperature == 0.0:
-        index, logprob = int(scores.argmax()), 0.0
-    else:
-        scores /= temperature
-        scores -= scores.max()
-        cumulative = np.exp(scores).cumsum()
-        total = cumulative[-1]
-        # The first step above the target: an id of probability 0 adds no step and cannot be hit. Rounding may lift the
-        # target to the total itself; the last real step then takes it.
-        index = int(np.searchsorted(cumulative, min(uniform * total, np.nextafter(total, 0.0)), side="right"))
-        logprob = float(scores[index] - np.log(total))
-    return (index if allowed is None else int(allowed[index])), logprob
+    greedy = temperatures == 0.0
+    scores = logits / np.where(greedy, 1.0, temperatures)[:, None]
+    scores -= scores.max(axis=1, keepdims=True)
+    cumulative = np.exp(scores).cumsum(axis=1)
+    total = cumulative[:, -1]
+    # The first step above the target: a column of probability 0 adds no step and cannot be hit. Rounding may lift the
+    # target to the total itself; the last real step then takes it.
+    target = np.minimum(uniforms * total, np.nextafter(total, 0.0))
+    columns = np.where(greedy, scores.argmax(axis=1), (cumulative <= target[:, None]).sum(axis=1))
+    logprobs = scores[np.arange(len(scores)), columns] - np.log(total)
+    return columns, np.where(greedy, 0.0, logprobs)
