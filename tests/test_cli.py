@@ -194,7 +194,7 @@ def test_check_env_reports(
 
     checks = ModuleType("prover.checks")
     checks.__dict__["load_factory"] = lambda name: f"factory of {name}"
-    checks.__dict__["check_text_env"] = lambda factory: Report(factory=factory, passed=passed)
+    checks.__dict__["check_text_env"] = lambda factory, raises: Report(factory=factory, passed=passed)
     monkeypatch.setitem(sys.modules, "prover.checks", checks)
     assert run("check-env", "line") == code
     assert "report on factory of line" in capsys.readouterr().out
