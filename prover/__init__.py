@@ -9,6 +9,8 @@ Importing ``prover`` loads neither torch nor transformers. It registers these en
 ``gymnasium.make`` returns each of them bare: a wrapper's own counters would be missing from snapshots.
 """
 
+from typing import TYPE_CHECKING, Any
+
 import gymnasium
 
 from prover.errors import ProverError
@@ -27,7 +29,20 @@ from prover.records import (
     Trajectory,
     Turn,
 )
+from prover.replay import ReplayEnv
 from prover.spaces import UnicodeText
+
+if TYPE_CHECKING:
+    from prover.checks import check_text_env
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name == "check_text_env":  # Loaded when it is asked for: it needs the configs, which take a while.
+            from prover.checks import check_text_env
+
+            return check_text_env
+        raise AttributeError(f"module 'prover' has no attribute {name!r}; its public names are in prover.__all__")
+
 
 __version__ = "0.1.0"
 
@@ -42,6 +57,7 @@ __all__ = [
     "Policy",
     "Proposal",
     "ProverError",
+    "ReplayEnv",
     "Request",
     "Sampling",
     "Segment",
@@ -52,6 +68,7 @@ __all__ = [
     "UnicodeText",
     "Verifier",
     "__version__",
+    "check_text_env",
 ]
 
 for _id, _entry_point in {
