@@ -1,0 +1,346 @@
+"""From groups to credit, and to plain GRPO wherever something goes wrong."""
+
+import asyncio
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from prover.attribution import Attribution, CreditRule, Verdict, attribution_metrics
+from prover.errors import EnvError
+from prover.records import (
+    Arm,
+    Credit,
+    EndReason,
+    Estimate,
+    Group,
+    NoProposal,
+    Proposal,
+    Segment,
+    Task,
+    Trajectory,
+    Turn,
+)
+from prover.testing import ScriptedJudge
+
+TASK = Task(id="start-3", split="train")
+
+
+def trajectory(success: bool, turns: int = 6, invalid: Sequence[int] = ()) -> Trajectory:
+    """An episode of which only the outcome and the validity of turns matter."""
+    return Trajectory(
+        task=TASK,
+        member=0,
+        seed=0,
+        policy_version=0,
+        opening="",
+        turns=tuple(
+            Turn(text="", action="", result="", reward=0.0, invalid="env" if turn in invalid else None)
+            for turn in range(turns)
+        ),
+        rows=(),
+        reward=float(success),
+        success=success,
+        end=EndReason.DONE,
+    )
+
+
+def group(*successes: bool, index: int = 0, invalid: Sequence[int] = ()) -> Group:
+    """A group with these outcomes."""
+    return Group(index=index, task=TASK, trajectories=tuple(trajectory(s, invalid=invalid) for s in successes))
+
+
+def claim(start: Any = 1, end: Any = 2, of: Any = 0) -> Proposal:
+    """A judge's claim."""
+    return Proposal(segment=Segment(trajectory=of, start=start, end=end), reason="so", judge="scripted")
+
+
+def estimate(before: int, after: int, n: int = 8, turns: int = 10, failures: int = 0) -> Estimate:
+    """A measurement with so many successes of n in both arms."""
+    return Estimate(
+        before=Arm(successes=before, n=n, failures=failures),
+        after=Arm(successes=after, n=n),
+        turns=turns,
+        tokens=2 * turns,
+    )
+
+
+class ScriptedVerifier:
+    """Answers with the next item of a script, and keeps what it was asked."""
+
+    def __init__(self, *replies: Estimate | Exception) -> None:
+        self.replies = list(replies)
+        self.asked: list[tuple[Proposal, int]] = []
+        self.done = 0
+
+    async def verify(self, proposal: Proposal, group: Group, *, seed: int) -> Estimate:
+        """The next item, after others had a chance to go first."""
+        self.asked.append((proposal, seed))
+        reply = self.replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        await asyncio.sleep(0)
+        self.done += 1
+        return reply
+
+
+def judged(judge: Any, verifier: ScriptedVerifier, *groups: Group, seed: int = 0, **options: Any) -> list[Verdict]:
+    """The verdicts on groups."""
+    attribution = Attribution(judge=judge, verifier=verifier, **({"rule": CreditRule()} | options))
+    return asyncio.run(attribution.judge_groups(groups, seed=seed))
+
+
+def test_a_measured_difference_becomes_credit() -> None:
+    """The credit is lambda times delta, on the segment that was proposed."""
+    verifier = ScriptedVerifier(estimate(2, 6))
+    (verdict,) = judged(ScriptedJudge([claim()]), verifier, group(True, False), rule=CreditRule(weight=4.0))
+    assert verdict.outcome == "credited"
+    assert verdict.credit == Credit(segment=Segment(trajectory=0, start=1, end=2), amount=2.0)
+    assert verdict.estimate == estimate(2, 6)
+    assert [proposal for proposal, _ in verifier.asked] == [claim()]
+
+
+@pytest.mark.parametrize("after", [2, 1])
+def test_what_is_not_better_earns_nothing(after: int) -> None:
+    """A difference of 0 or below is measured and gives no credit."""
+    (verdict,) = judged(ScriptedJudge([claim()]), ScriptedVerifier(estimate(2, after)), group(True, False))
+    assert (verdict.outcome, verdict.credit) == ("measured", None)
+    assert verdict.estimate is not None
+
+
+def test_credit_rules() -> None:
+    """Signed rules keep negative differences; a reliability rule drops small ones, measured in Jeffreys' errors."""
+    assert CreditRule().amount(estimate(6, 2)) == 0.0
+    assert CreditRule(sign="signed", weight=2.0).amount(estimate(6, 2)) == -1.0
+    # 0 of 8 against 8 of 8: rates 1/18 and 17/18, so each arm has the variance 17 / 18^2 / 9, and 1 / 0.108 = 9.26.
+    certain = estimate(0, 8)
+    error = math.sqrt(2 * 17 / 324 / 9)
+    assert CreditRule(min_z=0.99 / error).amount(certain) == 1.0
+    assert CreditRule(min_z=1.01 / error).amount(certain) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "code"),
+    [
+        ([False] * 4, "all_failed"),
+        ([True] * 4, "all_succeeded"),
+        ([True] * 2, "all_succeeded"),
+        ([True] * 4 + [False] * 4, "not_eligible"),
+        ([], "all_failed"),
+        ([True], "all_succeeded"),
+    ],
+)
+def test_groups_without_use_cost_nothing(outcomes: list[bool], code: str) -> None:
+    """A group without contrast, or with too many successes, reaches neither judge nor verifier."""
+    judge, verifier = ScriptedJudge([]), ScriptedVerifier()
+    (verdict,) = judged(judge, verifier, group(*outcomes), probe=judge, probe_share=1.0)
+    assert (verdict.outcome, verdict.credit, judge.groups, verifier.asked) == (code, None, [], [])
+
+
+def test_eligibility_has_two_bounds() -> None:
+    """``eligible_min`` and ``eligible_max`` are inclusive."""
+    judge = ScriptedJudge([NoProposal(reason="x")], repeat=True)
+    groups = [group(*[True] * n, *[False] * (8 - n), index=n) for n in range(9)]
+    found = judged(judge, ScriptedVerifier(), *groups, eligible_min=2, eligible_max=4)
+    assert [verdict.outcome for verdict in found] == (
+        ["all_failed", "not_eligible", *["no_proposal:x"] * 3, *["not_eligible"] * 3, "all_succeeded"]
+    )
+    assert len(judge.groups) == 3
+
+
+@pytest.mark.parametrize(
+    ("proposal", "code"),
+    [
+        (claim(of=4), "unknown_trajectory"),
+        (claim(of=-1), "unknown_trajectory"),
+        (claim(of=1), "not_a_success"),
+        (claim(6, 6), "out_of_bounds"),
+        (claim(7, 9), "out_of_bounds"),
+        (claim(-1, 2), "out_of_bounds"),
+        (claim(4, 2), "out_of_bounds"),
+        (claim(5, 5), "terminal_endpoint"),
+        (claim(0, 4), "too_long"),
+        (claim(2, 3), "contains_invalid_action"),
+        (claim(True, 2), "not_integer"),
+        (claim(1.0, 2), "not_integer"),
+    ],
+)
+def test_wrong_proposals_are_refused_and_never_repaired(proposal: Proposal, code: str) -> None:
+    """The code is counted; nothing is measured and nothing credited."""
+    verifier = ScriptedVerifier()
+    members = group(True, False, True, False, invalid=[3])
+    (verdict,) = judged(ScriptedJudge([proposal]), verifier, members)
+    assert (verdict.outcome, verdict.credit, verifier.asked) == (f"invalid_proposal:{code}", None, [])
+    assert verdict.proposal == proposal
+
+
+@pytest.mark.parametrize("answer", [RuntimeError("the judge is down"), TimeoutError(), None, claim(of="s0")])
+def test_a_judge_that_fails_is_counted(answer: Any) -> None:
+    """An error, or an answer that is none, is an outcome with a traceback; the other groups go on."""
+    judge = ScriptedJudge([lambda asked: answer, claim()])
+    verifier = ScriptedVerifier(estimate(2, 6))
+    found = judged(judge, verifier, group(True, False), group(True, False, index=1))
+    assert [verdict.outcome for verdict in found] == ["judge_failed", "credited"]
+    assert "Traceback" in found[0].detail
+    assert (found[0].credit, found[0].estimate) == (None, None)
+
+
+def test_no_proposal_is_an_answer() -> None:
+    """Its reason is counted."""
+    judge = ScriptedJudge([NoProposal(reason="nothing_distinctive", detail="all alike")])
+    (verdict,) = judged(judge, ScriptedVerifier(), group(True, False))
+    assert (verdict.outcome, verdict.detail) == ("no_proposal:nothing_distinctive", "all alike")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        EnvError("every continuation failed"),
+        ZeroDivisionError(),
+        Estimate(before=Arm(successes=0, n=0), after=Arm(successes=1, n=1), turns=0, tokens=0),
+    ],
+)
+def test_a_verifier_that_fails_gives_no_credit(answer: Any) -> None:
+    """An error, or a measurement of nothing, is an outcome with a traceback; the other groups go on."""
+    judge = ScriptedJudge([claim()], repeat=True)
+    verifier = ScriptedVerifier(answer, estimate(2, 6))
+    found = judged(judge, verifier, group(True, False), group(True, False, index=1))
+    assert [verdict.outcome for verdict in found] == ["verifier_failed", "credited"]
+    assert (found[0].credit, found[0].estimate, found[0].proposal) == (None, None, claim())
+    assert "Traceback" in found[0].detail
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_passes_through(stop: type[BaseException]) -> None:
+    """Ctrl-C is no failed judge."""
+    with pytest.raises(stop):
+        judged(ScriptedJudge([stop()]), ScriptedVerifier(), group(True, False))
+
+
+def test_verdicts_come_in_the_order_of_the_groups() -> None:
+    """Each carries its group's index, whatever the groups are numbered."""
+    groups = [group(True, True, index=5), group(True, False, index=2), group(False, index=9)]
+    found = judged(ScriptedJudge([NoProposal(reason="x")]), ScriptedVerifier(), *groups)
+    assert [verdict.group for verdict in found] == [5, 2, 9]
+
+
+# The null probe
+
+
+@pytest.mark.parametrize(
+    "probe_answers",
+    [
+        [claim(0, 0)],
+        [NoProposal(reason="no_valid_segment")],
+        [RuntimeError("no probe")],
+    ],
+)
+def test_probes_never_touch_credit(probe_answers: list[Any]) -> None:
+    """With or without a probe, and if it fails, the judge's claim is measured with the same seed and credited alike."""
+    plain, probed = ScriptedVerifier(estimate(2, 6)), ScriptedVerifier(estimate(2, 6), estimate(0, 8))
+    (without,) = judged(ScriptedJudge([claim()]), plain, group(True, False))
+    (with_probe,) = judged(
+        ScriptedJudge([claim()]), probed, group(True, False), probe=ScriptedJudge(probe_answers), probe_share=1.0
+    )
+    assert (with_probe.outcome, with_probe.credit, with_probe.estimate) == (
+        without.outcome,
+        without.credit,
+        without.estimate,
+    )
+    assert probed.asked[0] == plain.asked[0]
+    assert len({seed for _, seed in probed.asked}) == len(probed.asked)
+
+
+def test_a_probe_is_measured_and_kept_apart() -> None:
+    """Its estimate stands in the verdict, beside the judge's."""
+    verifier = ScriptedVerifier(estimate(2, 6), estimate(3, 4))
+    (verdict,) = judged(
+        ScriptedJudge([claim()]), verifier, group(True, False), probe=ScriptedJudge([claim(0, 0)]), probe_share=1.0
+    )
+    assert (verdict.estimate, verdict.probe) == (estimate(2, 6), estimate(3, 4))
+    assert [proposal for proposal, _ in verifier.asked] == [claim(), claim(0, 0)]
+
+
+def test_a_probe_that_fails_is_told() -> None:
+    """Its traceback is kept, and the credit too."""
+    verifier = ScriptedVerifier(estimate(2, 6), EnvError("no state"))
+    (verdict,) = judged(
+        ScriptedJudge([claim()]), verifier, group(True, False), probe=ScriptedJudge([claim(0, 0)]), probe_share=1.0
+    )
+    assert (verdict.outcome, verdict.probe) == ("credited", None)
+    assert "EnvError: no state" in verdict.probe_error
+
+
+def test_a_probe_is_finished_when_the_verifier_fails() -> None:
+    """Nothing goes on in the background once the verdict is there."""
+    verifier = ScriptedVerifier(EnvError("no state"), estimate(3, 4))
+    (verdict,) = judged(
+        ScriptedJudge([claim()]), verifier, group(True, False), probe=ScriptedJudge([claim(0, 0)]), probe_share=1.0
+    )
+    assert (verdict.outcome, verdict.probe, verifier.done) == ("verifier_failed", estimate(3, 4), 1)
+
+
+def test_the_share_of_probes_is_drawn_from_the_seed() -> None:
+    """About a quarter of 200 groups is probed, none at a share of 0, the same ones every time."""
+
+    def probed(share: float, seed: int) -> list[int]:
+        groups = [group(True, False, index=index) for index in range(200)]
+        verifier = ScriptedVerifier(*[estimate(2, 6)] * 400)
+        judge = ScriptedJudge([claim()], repeat=True)
+        found = judged(judge, verifier, *groups, probe=judge, probe_share=share, seed=seed)
+        return [verdict.group for verdict in found if verdict.probe is not None]
+
+    first = probed(0.25, 0)
+    assert 30 < len(first) < 70
+    assert probed(0.25, 0) == first != probed(0.25, 1)
+    assert probed(0.0, 0) == []
+    assert len(probed(1.0, 0)) == 200
+
+
+# Metrics
+
+
+def test_metrics_count_everything() -> None:
+    """Counts, means and costs of an update, worked out by hand."""
+    credit = Credit(segment=Segment(trajectory=0, start=1, end=2), amount=0.5)
+    verdicts = [
+        Verdict(group=0, outcome="all_failed"),
+        Verdict(group=1, outcome="all_failed"),
+        Verdict(group=2, outcome="credited", proposal=claim(1, 2), estimate=estimate(2, 6), credit=credit),
+        Verdict(
+            group=3,
+            outcome="measured",
+            proposal=claim(0, 3),
+            estimate=estimate(4, 2, turns=30, failures=2),
+            probe=estimate(3, 4, turns=7),
+        ),
+        Verdict(group=4, outcome="verifier_failed", proposal=claim(0, 0), detail="...", probe_error="..."),
+    ]
+    assert attribution_metrics(verdicts) == {
+        "outcomes": {"all_failed": 2, "credited": 1, "measured": 1, "verifier_failed": 1},
+        "proposals": 3,
+        "measured": 2,
+        "positive": 1,
+        "negative": 1,
+        "mean_delta": 0.125,
+        "mean_credit": 0.5,
+        "mean_segment_length": 3.0,
+        "verifier_turns": 40,
+        "verifier_tokens": 80,
+        "verifier_failures": 2,
+        "probes": 1,
+        "probe_failures": 1,
+        "probe_positive": 1,
+        "probe_mean_delta": 0.125,
+        "probe_turns": 7,
+        "probe_tokens": 14,
+    }
+
+
+def test_means_of_nothing_are_not_numbers() -> None:
+    """Where nothing was measured there is no mean, not a mean of 0."""
+    metrics = attribution_metrics([Verdict(group=0, outcome="all_failed")])
+    assert [metrics[name] for name in ("mean_delta", "mean_credit", "mean_segment_length", "probe_mean_delta")] == (
+        [None] * 4
+    )

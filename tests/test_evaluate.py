@@ -1,0 +1,257 @@
+"""Success rates, their intervals and their files."""
+
+import asyncio
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prover.errors import DataError, FailureShareError
+from prover.evaluate import Episode, Evaluation, compare, evaluate
+from prover.formats import Bare
+from prover.host import HostPool, InlineHost
+from prover.protocols import Policy, TextEnv
+from prover.records import Sampling, Task
+from prover.rollout import EpisodeRules, Rollout
+from prover.testing import LineEnv, ScriptedPolicy, UniformPolicy
+
+RULES = EpisodeRules(max_turns=3, sampling=Sampling(temperature=1.0, max_tokens=16), text_format=Bare())
+
+
+def tasks(*cells: int) -> list[Task]:
+    """The tasks that start in these cells."""
+    return [Task(id=f"start-{cell}", split="test") for cell in cells]
+
+
+def evaluated(
+    policy: Policy,
+    cells: tuple[int, ...],
+    episodes: int,
+    *,
+    env: Callable[[], TextEnv] = LineEnv,
+    seed: int = 0,
+    temperature: float = 0.5,
+) -> Evaluation:
+    """An evaluation in a pool of its own, without retries."""
+
+    async def play() -> Evaluation:
+        async with HostPool(lambda: InlineHost(env), 8) as hosts:
+            rollout = Rollout(policy=policy, hosts=hosts, rules=replace(RULES, retries=0))
+            return await evaluate(rollout, tasks(*cells), episodes, temperature=temperature, seed=seed)
+
+    return asyncio.run(play())
+
+
+def episode(task: str, success: bool, kind: str = "", turns: int = 1, invalid: int = 0) -> Episode:
+    """How an episode ended."""
+    return Episode(task=task, kind=kind, seed=0, success=success, reward=float(success), turns=turns, invalid=invalid)
+
+
+def of(*episodes: Episode, failures: int = 0) -> Evaluation:
+    """An evaluation that consists of these episodes."""
+    return Evaluation(split="test", temperature=0.5, episodes=episodes, failures=failures)
+
+
+def test_episodes_are_counted() -> None:
+    """Three steps reach the goal from cells 6 to 8 and not from 5."""
+    found = evaluated(ScriptedPolicy(["right"], repeat=True), (5, 6, 7, 8), 4)
+    assert [(e.task, e.success, e.turns) for e in found.episodes] == [
+        ("start-5", False, 3),
+        ("start-6", True, 3),
+        ("start-7", True, 2),
+        ("start-8", True, 1),
+    ]
+    assert (found.n, found.successes, found.rate, found.failures) == (4, 3, 0.75, 0)
+    assert (found.split, found.temperature) == ("test", 0.5)
+
+
+@pytest.mark.parametrize(("episodes", "cells"), [(2, [5, 6]), (3, [5, 6, 7]), (7, [5, 6, 7, 5, 6, 7, 5])])
+def test_tasks_repeat_in_their_order(episodes: int, cells: list[int]) -> None:
+    """Episodes are spread evenly over the tasks, each with a seed of its own."""
+    found = evaluated(ScriptedPolicy(["right"], repeat=True), (5, 6, 7), episodes)
+    assert [e.task for e in found.episodes] == [f"start-{cell}" for cell in cells]
+    assert len({e.seed for e in found.episodes}) == episodes
+
+
+def test_invalid_turns_are_counted() -> None:
+    """Actions without effect and cut replies are turns without a valid action."""
+    policy = ScriptedPolicy(["jump", ([1] * 16, [0.0] * 16, "length"), "look"])
+    (found,) = evaluated(policy, (5,), 1).episodes
+    assert (found.turns, found.invalid) == (3, 2)
+
+
+def test_requests_have_the_evaluation_temperature() -> None:
+    """The rollout's own temperature stays as it is."""
+    policy = ScriptedPolicy(["right"], repeat=True)
+    evaluated(policy, (8,), 1, temperature=0.25)
+    assert {request.sampling for request in policy.requests} == {Sampling(temperature=0.25, max_tokens=16)}
+
+
+def test_no_states_are_stored() -> None:
+    """An environment without snapshots can be evaluated."""
+
+    class Plain(LineEnv):
+        snapshot = None  # type: ignore[assignment]  # stands for an environment without the method
+
+    assert evaluated(ScriptedPolicy(["right"], repeat=True), (8,), 1, env=Plain).rate == 1.0
+
+
+def test_the_seed_repeats_an_evaluation() -> None:
+    """Equal seeds give equal episodes, other seeds other ones."""
+    policy = UniformPolicy(["left", "right"])
+    first = evaluated(policy, (7, 8), 20)
+    assert evaluated(policy, (7, 8), 20) == first
+    assert [e.success for e in evaluated(policy, (7, 8), 20, seed=1).episodes] != [e.success for e in first.episodes]
+
+
+def test_kinds_come_from_the_environment() -> None:
+    """Results by task type add up to the whole."""
+
+    class Typed(LineEnv):
+        def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+            observation, info = super().reset(seed=seed, options=options)
+            near = (options or {}).get("task") == "start-8"
+            return observation, info | {"task_type": "near" if near else "far"}
+
+    found = evaluated(ScriptedPolicy(["right"], repeat=True), (5, 6, 8), 6, env=Typed)
+    kinds = found.by_kind()
+    assert list(kinds) == ["far", "near"]
+    assert [(kinds[kind].rate, kinds[kind].n) for kind in kinds] == [(0.5, 4), (1.0, 2)]
+    assert found.summary()["by_kind"] == {"far": {"success": 0.5, "n": 4}, "near": {"success": 1.0, "n": 2}}
+
+
+def broken_at(*cells: int) -> Callable[[], TextEnv]:
+    """Environments that cannot start in some cells."""
+
+    class Fragile(LineEnv):
+        def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+            if (options or {}).get("task") in {f"start-{cell}" for cell in cells}:
+                raise ValueError("out of order")
+            return super().reset(seed=seed, options=options)
+
+    return Fragile
+
+
+def test_failed_episodes_are_left_out_and_counted() -> None:
+    """They are no episodes without success."""
+    found = evaluated(ScriptedPolicy(["right"], repeat=True), (7, 8), 4, env=broken_at(7))
+    assert (found.n, found.rate, found.failures) == (2, 1.0, 2)
+    assert {e.task for e in found.episodes} == {"start-8"}
+
+
+def test_an_evaluation_in_which_all_fails_is_an_error() -> None:
+    """The first failure is told, rather than a result without a rate."""
+    with pytest.raises(FailureShareError, match=r"got 2 of 2 failed(.|\n)*ValueError: out of order"):
+        evaluated(ScriptedPolicy([]), (7, 8), 2, env=broken_at(7, 8))
+
+
+def test_there_must_be_tasks() -> None:
+    """An empty split is an error of its own."""
+    with pytest.raises(DataError, match="at least one task"):
+        evaluated(ScriptedPolicy([]), (), 2)
+
+
+def test_training_is_the_same_before_and_after() -> None:
+    """An evaluation between two updates changes none of their trajectories."""
+
+    async def play() -> tuple[Any, Any]:
+        async with HostPool(lambda: InlineHost(LineEnv), 4) as hosts:
+            rollout = Rollout(policy=UniformPolicy(["left", "right"]), hosts=hosts, rules=RULES)
+            before = await rollout.groups(tasks(5, 7), 4, seed=3)
+            await evaluate(rollout, tasks(6, 7), 10, temperature=0.25, seed=3)
+            return before, await rollout.groups(tasks(5, 7), 4, seed=3)
+
+    before, after = (
+        [
+            (t.seed, t.turns, t.rows[0].ids.tolist(), t.rows[0].temperature)
+            for group in groups
+            for t in group.trajectories
+        ]
+        for groups in asyncio.run(play())
+    )
+    assert before == after
+    assert {temperature for *_, temperature in before} == {1.0}
+
+
+def test_rates_come_with_an_interval() -> None:
+    """Wilson's interval of 67 in 134, and of 10 in 10."""
+    half = of(*(episode(str(i), i < 67) for i in range(134)))
+    assert half.interval() == pytest.approx((0.4165, 0.5835), abs=5e-5)
+    whole = of(*(episode(str(i), True) for i in range(10)))
+    assert whole.interval() == pytest.approx((0.7225, 1.0), abs=5e-5)
+
+
+def test_nothing_has_no_rate() -> None:
+    """Without episodes the rate is not a number, and the summary says None."""
+    empty = of()
+    assert math.isnan(empty.rate)
+    assert empty.interval() is None
+    assert [empty.summary()[key] for key in ("success", "interval95", "mean_turns", "invalid_share")] == [None] * 4
+
+
+def test_a_summary_tells_turns_and_invalid_turns() -> None:
+    """Means are over episodes, the share is over turns."""
+    summary = of(episode("a", True, turns=2, invalid=1), episode("b", False, turns=6, invalid=1), failures=3).summary()
+    assert (summary["mean_turns"], summary["invalid_share"], summary["failures"], summary["n"]) == (4.0, 0.25, 3, 2)
+    assert summary["by_kind"] == {}
+
+
+def test_results_survive_a_file(tmp_path: Path) -> None:
+    """What is loaded equals what was saved, and no other file is left."""
+    path = tmp_path / "result.json"
+    saved = of(episode("a", True, kind="x", turns=2), episode("b", False), failures=1)
+    saved.save(path)
+    assert Evaluation.load(path) == saved
+    assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "[]",
+        "{}",
+        '{"split": "test"}',
+        '{"split": "test", "temperature": 1, "failures": 0, "episodes": [{}]}',
+    ],
+)
+def test_files_that_hold_no_result_are_refused(text: str | None, tmp_path: Path) -> None:
+    """Missing, empty and other files are named."""
+    path = tmp_path / "result.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(DataError, match=r"expected a result file .*result\.json"):
+        Evaluation.load(path)
+
+
+def test_comparison_is_paired_by_task() -> None:
+    """Each shared task gives one difference of rates; tasks that only one side played are left out."""
+    before = of(
+        *(episode("a", s) for s in (True, False)),
+        *(episode("b", s) for s in (False, False)),
+        episode("only before", True),
+    )
+    after = of(
+        *(episode("b", s) for s in (True, False)),
+        *(episode("a", s) for s in (True, True)),
+        episode("only after", False),
+    )
+    found = compare(before, after)
+    # a: 1 - 0.5, b: 0.5 - 0: both differ by a half, so there is no spread.
+    assert (found.mean, found.n, found.se) == (0.5, 2, 0.0)
+
+
+def test_one_task_gives_no_interval() -> None:
+    """Many episodes of one task are one piece of evidence."""
+    found = compare(of(*[episode("a", False)] * 9), of(*[episode("a", True)] * 9))
+    assert (found.mean, found.n, found.se, found.low, found.high) == (1.0, 1, None, None, None)
+
+
+def test_results_without_common_tasks_are_not_compared() -> None:
+    """The message says how many tasks each side has."""
+    with pytest.raises(DataError, match="got 1 and 2 tasks none in common"):
+        compare(of(episode("a", True)), of(episode("b", True), episode("c", True)))
