@@ -192,6 +192,8 @@ def _show(result: Evaluation) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with 0, with 2 for a fault in what was asked for, or with 1 for any other."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    # Small models are slower on several threads than on one, and runs side by side slow each other down.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     # As with `python -m`: an environment or judge of one's own may lie where the command is run.
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
