@@ -6,7 +6,8 @@ best of some repetitions; the model is a random Qwen3 of about a million paramet
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -42,13 +43,14 @@ def build_model() -> Qwen3ForCausalLM:
     return Qwen3ForCausalLM(config).eval()
 
 
-def cpu_seconds(work: Callable[[], object], repetitions: int) -> float:
-    """Least CPU time of some runs."""
-    best = float("inf")
+def cpu_seconds(works: Sequence[Callable[[], object]], repetitions: int) -> list[float]:
+    """Least CPU time of each of some works, which take turns so that a busy machine disturbs all alike."""
+    best = [float("inf")] * len(works)
     for _ in range(repetitions):
-        start = time.process_time()
-        work()
-        best = min(best, time.process_time() - start)
+        for i, work in enumerate(works):
+            start = time.process_time()
+            work()
+            best[i] = min(best[i], time.process_time() - start)
     return best
 
 
@@ -65,24 +67,17 @@ def decoding(model: Qwen3ForCausalLM, decoder: Decoder, rows: int, context: int,
 
     def generate(n: int) -> None:
         with torch.inference_mode():
-            model.generate(
-                ids, attention_mask=torch.ones_like(ids), do_sample=True, max_new_tokens=n, min_new_tokens=n
-            )
+            model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=True, max_new_tokens=n, min_new_tokens=n)
 
     def serve(n: int) -> None:
         engine = Engine(decoder, PrefixStore(0), NO_EOS)
-        engine.serve(
-            [Request(ids=prompt, sampling=Sampling(max_tokens=n), seed=i) for i, prompt in enumerate(batch)]
-        )
+        engine.serve([Request(ids=prompt, sampling=Sampling(max_tokens=n), seed=i) for i, prompt in enumerate(batch)])
 
-    rates = []
-    for work in (generate, serve):
-        work(2)
-        once, all_ = (cpu_seconds(lambda n=n, work=work: work(n), repetitions) for n in (1, new + 1))
-        rates.append(rows * new / (all_ - once))
-    name = type(decoder).__name__
-    print(f"decode  B={rows:<3} context {context}: generate {rates[0]:7.0f} tok/s, {name} {rates[1]:7.0f} tok/s", end="")
-    print(f"  = {rates[1] / rates[0]:.1f}x")
+    works = [partial(work, n) for work in (generate, serve) for n in (1, new + 1)]
+    times = cpu_seconds(works, repetitions)
+    rates = [rows * new / (times[1] - times[0]), rows * new / (times[3] - times[2])]
+    text = f"decode  B={rows:<3} context {context}: generate {rates[0]:6.0f} tok/s, {type(decoder).__name__} "
+    print(f"{text}{rates[1]:6.0f} tok/s = {rates[1] / rates[0]:.1f}x", flush=True)
 
 
 def rollout(decoder: Decoder, budget: int, episodes: int, turns: int) -> Engine:
@@ -95,14 +90,16 @@ def rollout(decoder: Decoder, budget: int, episodes: int, turns: int) -> Engine:
             Request(ids=row, sampling=Sampling(max_tokens=3), seed=turn * episodes + i) for i, row in enumerate(rows)
         ]
         replies = engine.serve(requests)
-        rows = [row + reply.ids + tuple(map(int, o)) for row, reply, o in zip(rows, replies, observed[turn], strict=True)]
+        rows = [
+            row + reply.ids + tuple(map(int, o)) for row, reply, o in zip(rows, replies, observed[turn], strict=True)
+        ]
     return engine
 
 
 def main() -> None:
     """Print all figures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--repetitions", type=int, default=7)
     parser.add_argument("--new", type=int, default=32, help="tokens decoded per row")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -111,9 +108,9 @@ def main() -> None:
     for decoder in (FusedDecoder(model), ModuleDecoder(model)):
         for rows in (1, 8, 32, 64):
             decoding(model, decoder, rows, 400, options.new, options.repetitions)
-        kept, anew = (cpu_seconds(lambda b=b, d=decoder: rollout(d, b, 32, 20), 1) for b in (1 << 30, 0))
-        print(f"rollout {type(decoder).__name__}, 32 episodes, 20 turns: prefixes kept {kept:.2f} s, anew {anew:.2f} s", end="")
-        print(f"  = {anew / kept:.1f}x")
+        kept, anew = cpu_seconds([partial(rollout, decoder, budget, 32, 20) for budget in (1 << 30, 0)], 2)
+        text = f"rollout {type(decoder).__name__}, 32 episodes, 20 turns: prefixes kept {kept:.2f} s, anew {anew:.2f} s"
+        print(f"{text} = {anew / kept:.1f}x", flush=True)
 
 
 if __name__ == "__main__":
