@@ -1,8 +1,8 @@
 """Expert: a scripted player of ALFWorld that knows the goal and otherwise only what it has read.
 
-It searches the receptacles in an order drawn from where such objects usually lie (`furniture.PLACES`), remembers what it
-saw where, and brings what the goal asks for. Its moves are demonstrations for a warm start; it is no agent, since it is
-told the goal in the game's own types rather than in words.
+It searches the receptacles in an order drawn from where such objects usually lie (`furniture.PLACES`), remembers what
+it saw where, and brings what the goal asks for. Its moves are demonstrations for a warm start; it is no agent, since it
+is told the goal in the game's own types rather than in words.
 
 Other hands may act in between: it takes stock of every observation and carries on from whatever they left behind.
 """
@@ -63,7 +63,7 @@ class Expert:
             observation: The answer to the last command, whoever gave it; at first the opening.
             info: Its ``admissible_actions`` are the commands that have an effect now.
         """
-        admissible = list(info["admissible_actions"])
+        admissible: list[str] = list(info["admissible_actions"])
         self._read(observation, admissible)
         command = self._plan()
         if command in admissible:
@@ -84,6 +84,8 @@ class Expert:
                 self._here.append(name)
             elif verb == "examine":
                 self._held = name
+            elif verb == "open":
+                self._shut.add(name)
         for match in _SHUT.finditer(observation):
             self._shut.add(match[1] or match[2])
         for receptacle, listed in _CONTENTS.findall(observation):

@@ -332,8 +332,8 @@ coolable: Apple Bowl Bread Cup Egg Lettuce Mug Pan Plate Pot Potato Tomato WineB
 sliceable: Apple Bread Egg Lettuce Potato Tomato
 toggleable: DeskLamp FloorLamp
 isReceptacleObject: Bowl Box Cup Mug Pan Plate Pot
-fixed: Bathtub Blinds Chair Curtains DeskLamp FloorLamp Footstool HousePlant LaundryHamperLid LightSwitch Mirror
-    Painting Poster ShowerDoor ShowerGlass Sink StoveKnob Television Window
+fixed: Blinds Chair Curtains DeskLamp FloorLamp Footstool HousePlant LaundryHamperLid LightSwitch Mirror Painting Poster
+    ShowerDoor ShowerGlass StoveKnob Television Window
 """
 
 
@@ -413,4 +413,5 @@ CONTAINS = {name: frozenset(value.split()) for name, value in _entries(_CONTAINS
 GOALS = _goals(_GOALS)
 """``room-task`` -> what is asked for."""
 PROPERTIES = {name: frozenset(value.split()) for name, value in _entries(_PROPERTIES)}
-"""Property of the domain -> object types that have it; ``fixed`` ones cannot be picked up."""
+"""Property of the domain -> object types that have it."""
+PROPERTIES["pickupable"] = frozenset(kind for room in OBJECTS.values() for kind in room) - PROPERTIES.pop("fixed")

@@ -7,9 +7,9 @@ goal object lies where it can be taken from, the target may hold it, and the goa
 
 The same id gives the same household everywhere: only doubles of PCG64 are drawn, and every choice is made of them here.
 
->>> household = generate(seed_of("train/kitchen-heat-000000"))
+>>> household = generate(seed_of("train/kitchen-cool-000001"))
 >>> household.task_type, household.goal
-('pick_heat_then_place_in_recep', 'heat some apple and put it in fridge')
+('pick_cool_then_place_in_recep', 'cool some apple and put it in garbagecan')
 """
 
 import math
@@ -22,24 +22,19 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from prover import seeds
+from prover.envs.alfworld import layout
 from prover.envs.alfworld.furniture import CONTAINS, GOALS, OBJECTS, PLACES, PROPERTIES, RECEPTACLES
 from prover.envs.alfworld.game import Game
+from prover.envs.alfworld.goal import TASK_TYPES
+from prover.envs.alfworld.layout import Receptacle, Thing
 from prover.errors import UnknownNameError
 
 SPLITS = {"train": 20_000, "dev": 500, "test": 1_000}
 """Split -> number of households."""
-TASK_TYPES = {
-    "place": "pick_and_place_simple",
-    "light": "look_at_obj_in_light",
-    "clean": "pick_clean_then_place_in_recep",
-    "heat": "pick_heat_then_place_in_recep",
-    "cool": "pick_cool_then_place_in_recep",
-    "two": "pick_two_obj_and_place",
-}
+TASKS = dict(zip(("place", "light", "clean", "heat", "cool", "two"), TASK_TYPES, strict=True))
 """Word in a task id -> ALFWorld's name of the task type."""
 
 _STRIDE = 1_000_000  # the seeds of a split start at a multiple of it
-_STATES = {"clean": ("cleanable", "isClean"), "heat": ("heatable", "isHot"), "cool": ("coolable", "isCool")}
 _SENTENCES = {
     "place": ("put some {o} on {r}", "put a {o} in {r}"),
     "light": ("look at {o} under the {r}", "examine the {o} with the {r}"),
@@ -67,12 +62,8 @@ _NEIGHBOURS = {
     "CoffeeMachine": ("CounterTop", 0.23),
     "TowelHolder": ("HandTowelHolder", 0.04),
 }
-# An object that lies in the first is often found in the second as well: the house measures by boxes that overlap.
-_OVERLAPS = {
-    "CoffeeMachine": ("CounterTop", 0.85),
-    "StoveBurner": ("StoveBurner", 0.25),
-    "Toaster": ("CounterTop", 0.3),
-}
+# Receptacle -> another one that often holds the same object: ALFWorld's receptacles are boxes that overlap.
+_OVERLAPS = {"CoffeeMachine": ("CounterTop", 0.85), "StoveBurner": ("StoveBurner", 0.25)}
 _NOWHERE = "-"
 
 Draw = Callable[[], float]
@@ -91,18 +82,16 @@ class Household:
     """The goal sentence, without ``Your task is to:`` and the full stop."""
 
 
-class _Receptacle(NamedTuple):
-    id: str
-    type: str
-    place: str
-    openable: bool
+class _Plan(NamedTuple):
+    """What is drawn first: the task, and how many receptacles there are of each type."""
 
-
-class _Thing(NamedTuple):
-    id: str
-    type: str
-    place: str
-    inside: tuple[_Receptacle, ...]
+    room: str
+    task: str
+    wanted: str
+    """Type of the object that the goal asks for."""
+    target: str
+    """Type of the receptacle to bring it to; empty where nothing is brought."""
+    counts: dict[str, int]
 
 
 def tasks(split: str) -> tuple[str, ...]:
@@ -140,7 +129,7 @@ def seed_of(task_id: str) -> int:
 
 def task_type(task_id: str) -> str:
     """ALFWorld's name of a task's type, read from its id."""
-    return TASK_TYPES[_kind(seed_of(task_id)).split("-")[1]]
+    return TASKS[_kind(seed_of(task_id)).split("-")[1]]
 
 
 @lru_cache(maxsize=64)
@@ -148,6 +137,12 @@ def load(task_id: str) -> Game:
     """The game of a household; games never change, so recent ones are kept."""
     household = generate(seed_of(task_id))
     return Game.parse(household.problem, household.goal)
+
+
+def n_receptacles(task_id: str) -> int:
+    """Number of receptacles of a household; a hundred times faster than making it."""
+    seed = seed_of(task_id)
+    return sum(_plan(seed, seeds.generator(seed).random).counts.values())
 
 
 def generate(seed: int) -> Household:
@@ -159,19 +154,19 @@ def generate(seed: int) -> Household:
     split_number, index = divmod(seed, _STRIDE)
     split = dict(enumerate(SPLITS)).get(split_number, "")
     if index >= SPLITS.get(split, 0):
-        raise UnknownNameError(f"expected the seed of a household, seed_of(task_id), got {seed}")
-    kind = _kind(seed)
-    room, task = kind.split("-")
+        raise UnknownNameError(f"expected the seed of a household, as seed_of(task_id) gives it, got {seed}")
     draw = seeds.generator(seed).random
-    wanted, target = _goal(draw, kind)
-    receptacles = _furnish(draw, room, target)
-    things = _fill(draw, room, task, wanted, target, receptacles)
-    sentence = _SENTENCES[task][int(2 * draw())].format(o=wanted.lower(), r=target.lower() or "desklamp")
+    plan = _plan(seed, draw)
+    receptacles = _furnish(draw, plan)
+    things = _fill(draw, plan, receptacles)
+    start = _place(draw, {r.place for r in receptacles} | {t.place for t in things})
+    extra = _oddities(draw, plan, things)
+    sentence = _SENTENCES[plan.task][int(2 * draw())]
     return Household(
-        task_id=f"{split}/{kind}-{index:06d}",
-        task_type=TASK_TYPES[task],
-        problem=_problem(draw, task, wanted, target, receptacles, things),
-        goal=sentence,
+        task_id=f"{split}/{plan.room}-{plan.task}-{index:06d}",
+        task_type=TASKS[plan.task],
+        problem=layout.problem(start, receptacles, things, extra, layout.goal(plan.task, plan.wanted, plan.target)),
+        goal=sentence.format(o=plan.wanted.lower(), r=plan.target.lower() or "desklamp"),
     )
 
 
@@ -206,59 +201,64 @@ def _goal(draw: Draw, kind: str) -> tuple[str, str]:
     return wanted, _choose(draw, fitting[wanted])
 
 
-def _furnish(draw: Draw, room: str, target: str) -> list[_Receptacle]:
-    """Receptacles of a room, among them the target or, where there is none, something for the lamp to stand on."""
+def _plan(seed: int, draw: Draw) -> _Plan:
+    """Task and receptacles, among them the target or, where there is none, something for the lamp to stand on."""
+    room, task = _kind(seed).split("-")
+    wanted, target = _goal(draw, f"{room}-{task}")
     needs = [target] if target else list(PLACES["DeskLamp"])
-    kinds = {kind for kind, stock in RECEPTACLES[room].items() if draw() < stock.present}
-    if not kinds.intersection(needs):
-        kinds.add(needs[0])
+    present = {kind for kind, stock in RECEPTACLES[room].items() if draw() < stock.present}
+    if not present.intersection(needs):
+        present.add(needs[0])
+    numbers = {kind: RECEPTACLES[room][kind].counts for kind in sorted(present)}
+    return _Plan(room, task, wanted, target, {kind: many[int(draw() * len(many))] for kind, many in numbers.items()})
+
+
+def _furnish(draw: Draw, plan: _Plan) -> list[Receptacle]:
     taken: set[str] = set()
-    receptacles: list[_Receptacle] = []
-    for kind in sorted(kinds):
-        stock = RECEPTACLES[room][kind]
-        openable = stock.openable[int(draw() * len(stock.openable))] / 100
-        for _ in range(stock.counts[int(draw() * len(stock.counts))]):
+    receptacles: list[Receptacle] = []
+    for kind, count in plan.counts.items():
+        shares = RECEPTACLES[plan.room][kind].openable
+        openable = shares[int(draw() * len(shares))] / 100
+        for _ in range(count):
             spot = _spot(draw, taken)
             name = f"{kind[:-5]}{spot}_bar_{kind}" if kind.endswith("Basin") else kind + spot
             place = _beside(draw, kind, receptacles) or _place(draw, taken)
-            receptacles.append(_Receptacle(name, kind, place, draw() < openable))
+            receptacles.append(Receptacle(name, kind, place, draw() < openable))
     return receptacles
 
 
-def _beside(draw: Draw, kind: str, receptacles: list[_Receptacle]) -> str:
+def _beside(draw: Draw, kind: str, receptacles: list[Receptacle]) -> str:
     """Place of an earlier receptacle that a new one shares; mostly none."""
     other, share = _NEIGHBOURS.get(kind, ("", 0.01))
     near = [r.place for r in receptacles if r.type == other or not other]
     return near[int(draw() * len(near))] if near and draw() < share else ""
 
 
-def _fill(draw: Draw, room: str, task: str, wanted: str, target: str, receptacles: list[_Receptacle]) -> list[_Thing]:
+def _fill(draw: Draw, plan: _Plan, receptacles: list[Receptacle]) -> list[Thing]:
     """Objects of a room, so that the goal can be reached and does not hold yet."""
-    taken: set[str] = set()
-    by_type: dict[str, list[_Receptacle]] = {}
+    taken = {receptacle.place for receptacle in receptacles}
+    by_type: dict[str, list[Receptacle]] = {}
     for receptacle in receptacles:
         by_type.setdefault(receptacle.type, []).append(receptacle)
-    things = []
-    for basin in receptacles:
-        if basin.type.endswith("Basin"):  # the basin is a receptacle of the object whose name it bears
-            name = basin.id.rpartition("_bar_")[0]
-            things.append(_Thing(name, basin.type[:-5], _place(draw, taken), ()))
-    stock: dict[str, Sequence[int]] = dict(OBJECTS[room])
-    stock[wanted] = _CANDIDATES[task]
-    for kind, shares in sorted(stock.items()):
-        needed = kind == wanted or (task == "light" and kind == "DeskLamp")
-        closed = target if kind == wanted and task in ("place", "two") else ""
-        count = max(_rank(draw, shares), int(needed))
-        for _ in range(count):
+    # A basin is the receptacle of an object, whose id begins its own.
+    things = [
+        Thing(basin.id.rpartition("_bar_")[0], basin.type[:-5], _place(draw, taken), ())
+        for basin in receptacles
+        if basin.type.endswith("Basin")
+    ]
+    for kind, shares in sorted({**OBJECTS[plan.room], plan.wanted: _CANDIDATES[plan.task]}.items()):
+        needed = kind == plan.wanted or (plan.task == "light" and kind == "DeskLamp")
+        closed = plan.target if kind == plan.wanted and plan.task in ("place", "two") else ""
+        for _ in range(max(_rank(draw, shares), int(needed))):
             inside = _lay(draw, kind, needed, closed, by_type)
-            spot = inside[0].place if inside else _aside(draw, receptacles, taken)
-            things.append(_Thing(kind + _spot(draw, taken), kind, spot, inside))
+            place = inside[0].place if inside else _aside(draw, receptacles, taken)
+            things.append(Thing(kind + _spot(draw, taken), kind, place, inside))
     return things
 
 
 def _lay(
-    draw: Draw, kind: str, needed: bool, closed: str, by_type: Mapping[str, list[_Receptacle]]
-) -> tuple[_Receptacle, ...]:
+    draw: Draw, kind: str, needed: bool, closed: str, by_type: Mapping[str, list[Receptacle]]
+) -> tuple[Receptacle, ...]:
     """Receptacles that an object lies in: mostly one, sometimes none unless it is needed, sometimes two."""
     weights = {
         name: weight * math.sqrt(len(by_type[name]))
@@ -281,7 +281,7 @@ def _lay(
     return tuple(inside)
 
 
-def _aside(draw: Draw, receptacles: list[_Receptacle], taken: set[str]) -> str:
+def _aside(draw: Draw, receptacles: list[Receptacle], taken: set[str]) -> str:
     """Place of an object that is in no receptacle: beside one, or where nobody can go."""
     return receptacles[int(draw() * len(receptacles))].place if draw() < 0.3 else _place(draw, taken)
 
@@ -308,58 +308,10 @@ def _place(draw: Draw, taken: set[str]) -> str:
             return place
 
 
-def _problem(
-    draw: Draw, task: str, wanted: str, target: str, receptacles: list[_Receptacle], things: list[_Thing]
-) -> str:
-    """The problem text."""
-    taken = {r.place for r in receptacles} | {t.place for t in things}
-    start = _place(draw, taken)
-    kinds = {r.type for r in receptacles}, {t.type for t in things}
-    declared = [("agent1", "agent")]
-    declared += [(f"{kind}Type", "otype") for kind in sorted(kinds[1])]
-    declared += [(f"{kind}Type", "rtype") for kind in sorted(kinds[0])]
-    declared += [(name, "object") for name in sorted(t.id for t in things)]
-    declared += [(name, "receptacle") for name in sorted(r.id for r in receptacles)]
-    declared += [(place, "location") for place in sorted(taken)]
-    facts = [*_facts(receptacles, things), f"atLocation agent1 {start}", *_oddities(draw, task, things)]
-    return "\n".join(
-        [
-            "(define (problem household)",
-            "(:domain alfred)",
-            "(:objects",
-            *(f"    {name} - {kind}" for name, kind in declared),
-            ")",
-            "(:init",
-            *(f"    ({fact})" for fact in facts),
-            ")",
-            _goal_text(task, wanted, target),
-            ")",
-        ]
-    )
-
-
-def _facts(receptacles: list[_Receptacle], things: list[_Thing]) -> list[str]:
-    """What holds at the start, without the agent."""
-    facts = [f"receptacleType {r.id} {r.type}Type" for r in receptacles]
-    facts += [f"receptacleAtLocation {r.id} {r.place}" for r in receptacles]
-    facts += [f"openable {r.id}" for r in receptacles if r.openable]
-    facts += [f"objectType {t.id} {t.type}Type" for t in things]
-    facts += [f"objectAtLocation {t.id} {t.place}" for t in things]
-    facts += [f"inReceptacle {t.id} {r.id}" for t in things for r in t.inside]
-    facts += [f"pickupable {t.id}" for t in things if t.type not in PROPERTIES["fixed"]]
-    for name, kinds in PROPERTIES.items():
-        if name != "fixed":
-            facts += [f"{name} {t.id}" for t in things if t.type in kinds]
-    present = {t.type for t in things}
-    for kind in sorted({r.type for r in receptacles}):
-        facts += [f"canContain {kind}Type {name}Type" for name in sorted(present & CONTAINS.get(kind, frozenset()))]
-    return facts
-
-
-def _oddities(draw: Draw, task: str, things: list[_Thing]) -> list[str]:
+def _oddities(draw: Draw, plan: _Plan, things: list[Thing]) -> list[str]:
     """Things that are cold from the fridge (8 % of games) and things that lie in a dish (17 %)."""
     facts = []
-    if draw() < 0.24 and task != "cool":
+    if draw() < 0.24 and plan.task != "cool":
         chilled = [t for t in things if t.inside and t.inside[0].type == "Fridge"]
         facts += [f"isCool {t.id}" for t in chilled if t.type in PROPERTIES["coolable"]]
     pairs = [
@@ -373,22 +325,3 @@ def _oddities(draw: Draw, task: str, things: list[_Thing]) -> list[str]:
         inner, outer = pairs[int(draw() * len(pairs))]
         facts.append(f"inReceptacleObject {inner.id} {outer.id}")
     return facts
-
-
-def _goal_text(task: str, wanted: str, target: str) -> str:
-    """The goal condition, in one of the six shapes of ALFWorld."""
-    if task == "light":
-        lamp = "(objectType ?ot DeskLampType) (toggleable ?ot) (isToggled ?ot)"
-        here = "(receptacleAtLocation ?r ?l) (atLocation ?a ?l) (inReceptacle ?ot ?r)"
-        return (
-            f"(:goal (and (exists (?ot - object ?r - receptacle ?a - agent ?l - location) (and {lamp} {here}))\n"
-            f"    (exists (?o - object ?a - agent) (and (objectType ?o {wanted}Type) (holds ?a ?o)))))"
-        )
-    kinds = f"(objectType {{o}} {wanted}Type) (receptacleType ?r {target}Type) (inReceptacle {{o}} ?r)"
-    if task == "two":
-        other = f"(exists (?o2 - object) (and (not (= ?o1 ?o2)) {kinds.format(o='?o2')}))"
-        first = f"(exists (?o1 - object) (and {kinds.format(o='?o1')} {other}))"
-        return f"(:goal (and (exists (?r - receptacle) {first})))"
-    able, state = _STATES.get(task, ("", ""))
-    changed = f"({able} ?o) ({state} ?o) " if able else ""
-    return f"(:goal (and (exists (?r - receptacle) (exists (?o - object) (and {changed}{kinds.format(o='?o')})))))"
