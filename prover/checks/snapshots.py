@@ -161,12 +161,11 @@ def siblings(case: Case) -> None:
         one.restore(snapshot)
         _, info = two.restore(snapshot)
         runs: dict[str, list[Answer]] = {"the episode it was taken from": [], "a sibling": []}
-        for action in case.walk.actions[depth:]:
-            choices = case.actions or contract_info(info).get("admissible_actions") or ()
-            if choices:
-                *_, ended, cut, info = two.step(choices[-1])
-                if ended or cut:
-                    _, info = two.restore(snapshot)
+        for number, action in enumerate(case.walk.actions[depth:]):
+            choices = case.actions or contract_info(info).get("admissible_actions") or (action,)
+            *_, ended, cut, info = two.step(choices[number % len(choices)])
+            if ended or cut:
+                _, info = two.restore(snapshot)
             runs["a sibling"] += follow(one, [action])
             runs["the episode it was taken from"] += follow(parent, [action])
         for who, got in runs.items():
