@@ -1,15 +1,19 @@
 """The adapter: contract, snapshots, filters."""
 
+import json
 import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+from prover.checks import check_text_env
 from prover.envs.alfworld import TASK_TYPES, ALFWorldEnv
+from prover.envs.alfworld.data import SPLITS
 from prover.errors import ConfigError, DataError, EnvError, SnapshotError, UnknownNameError
 from prover.protocols import TextEnv
 
@@ -73,8 +77,6 @@ APPLE = (
 @pytest.fixture
 def kitchen_folder(tmp_path: Path, kitchen_text: str) -> Path:
     """A folder with the kitchen as the only game."""
-    import json
-
     file = tmp_path / "json_2.1.1/valid_seen/pick_heat_then_place_in_recep-Apple-None-Shelf-1/trial_T1/game.tw-pddl"
     file.parent.mkdir(parents=True)
     grammar = '"move {o} to {r}" "You arrive at {r.name}. #examineReceptacle.feedback#" "Your task is to: heat it."'
@@ -114,6 +116,14 @@ def test_snapshot_in_another_instance(kitchen_folder: Path) -> None:
         assert other.restore(pickle.loads(pickle.dumps(snapshot))) == (observation, info)
         assert (other.state_key(), other.snapshot()) == (key, snapshot)
         assert [other.step(action) for action in APPLE[3:]] == rest
+
+
+def test_conformance(kitchen_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every rule of the conformance kit holds, at the end of an episode too."""
+    monkeypatch.setitem(SPLITS, "valid_seen", 1)
+    factory = partial(ALFWorldEnv, data=str(kitchen_folder), split="valid_seen")
+    report = check_text_env(factory, tasks=[KITCHEN["task"]], split="valid_seen", ending=APPLE, raises=False)
+    assert report.passed, str(report)
 
 
 def test_state_key_in_another_process(env: ALFWorldEnv, task: str) -> None:
