@@ -9,7 +9,8 @@ It reads texts only, so it works in any environment. From each turn it derives
 
 Facts that no failure reached come first, then facts that at most half of them reached, then sights and events that no
 failure had. Moves that merely reveal (their results differ in more than the action's own words) never make a fact and
-come last: a lucky discovery does not generalise.
+come last: a lucky discovery does not generalise. Events count only in a success without facts, where the texts give no
+better hold; elsewhere an event of its own was measured to be worth no more than a random turn.
 """
 
 import re
@@ -96,7 +97,7 @@ class ContrastJudge:
         self.max_length = max_length
 
     async def propose(self, group: Group, *, seed: int) -> Proposal | NoProposal:
-        """The most distinctive turn; ``NoProposal`` when every turn of the success occurs in failures, too."""
+        """The most distinctive turn; ``NoProposal`` when none sets the success apart."""
         failures = [trajectory for trajectory in group.trajectories if not trajectory.success]
         if group.n_success == 0 or not failures:
             return NoProposal(reason="no_contrast", detail=f"{group.n_success} of {len(group.trajectories)} succeeded")
@@ -104,7 +105,7 @@ class ContrastJudge:
         best = min(self._claims(group, chosen, failures), default=None)
         if best is None:
             return NoProposal(
-                reason="nothing_distinctive", detail=f"every turn also occurs in {len(failures)} failures"
+                reason="nothing_distinctive", detail=f"no turn sets it apart from {len(failures)} failures"
             )
         segment = Segment(trajectory=chosen, start=best.turn, end=best.turn)
         return Proposal(segment=segment, reason=best.reason, judge=self.name)
@@ -133,7 +134,7 @@ class ContrastJudge:
                 continue
             elif sights:
                 yield _Claim(2, 0, t, f"{told}none of {n} failures ever saw '{' '.join(sorted(sights))}'")
-            else:
+            elif not any(own.facts):
                 tier = 4 if _verb(turn) in reveals else 3
                 yield _Claim(tier, 0, t, f"{told}none of {n} failures did this with this result")
 

@@ -161,11 +161,18 @@ def test_exploration_comes_last() -> None:
     assert turn_of(judged(won, run(["go to desk 1", "go to sinkbasin 1"]))) == 0
 
 
+def test_events_do_not_count_beside_facts() -> None:
+    """A detour that no failure made is not proposed where the success has facts, even such as failures reached."""
+    won = run(["go to drawer 1", "take mug 1 from desk 1", "go to shelf 1"], success=True)
+    lost = run(["take mug 1 from desk 1", "go to shelf 1"])
+    assert isinstance(judged(won, lost), NoProposal)
+
+
 def test_nothing_distinctive() -> None:
     """When failures did all that the success did before its last turn, there is no proposal."""
     won = run(["go to desk 1", "take mug 1 from desk 1", "go to shelf 1"], success=True)
     lost = run(["go to desk 1", "take mug 1 from desk 1", "go to drawer 1"])
-    assert judged(won, lost) == NoProposal(reason="nothing_distinctive", detail="every turn also occurs in 1 failures")
+    assert judged(won, lost) == NoProposal(reason="nothing_distinctive", detail="no turn sets it apart from 1 failures")
 
 
 @pytest.mark.parametrize("members", [(WON,), (run(["go to desk 1"]),), (WON, WON)])
