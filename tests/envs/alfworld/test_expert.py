@@ -117,9 +117,7 @@ def test_only_the_goal_of_the_game_is_read() -> None:
 def test_generated_games_are_won() -> None:
     """At least 98 % of them in 50 turns, half of them in 10."""
     tasks = households.tasks("train")[:200]
-    shown = [
-        demonstration(households.load(task), generator(n)) for n, task in enumerate(households.tasks("train")[:200])
-    ]
+    shown = [demonstration(households.load(task), generator(n)) for n, task in enumerate(tasks)]
     turns = sorted(len(one.steps) if one else 51 for one in shown)
     assert turns[195] <= 50
     assert turns[100] <= 10
