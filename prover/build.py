@@ -184,8 +184,8 @@ def policy(config: PolicyConfig, path: Path | None = None) -> Any:
 
 
 def _own_keys(section: EnvSection, base: type[EnvSection]) -> dict[str, Any]:
-    """Keys that only this kind of section has, as keyword arguments; left-out ones are left to the class."""
-    return section.model_dump(exclude={"kind", *base.model_fields}, exclude_none=True)
+    """Keys that only this kind of section has, as keyword arguments."""
+    return section.model_dump(exclude={"kind", *base.model_fields})
 
 
 def _find(part: str, kind: str, shipped: Mapping[str, str], group: str) -> Callable[..., Any]:

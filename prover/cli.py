@@ -143,7 +143,7 @@ def check_env(
     from prover.checks import check_text_env, load_factory
 
     report = check_text_env(load_factory(name), raises=False)
-    Console().print(str(report), markup=False, highlight=False)
+    print(report)
     if not report.passed:
         raise typer.Exit(1)
 

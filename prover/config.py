@@ -42,8 +42,8 @@ class AlfworldEnvConfig(EnvSection):
     """Household tasks in text."""
 
     kind: Literal["alfworld"] = "alfworld"
-    data: str = "generated"
-    """``generated`` for the built-in household generator, or the folder of the original games."""
+    data: str | None = "generated"
+    """``generated`` for built-in households, or the folder of the original games; null for that of ``ALFWORLD_DATA``."""
     task_types: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     """Task types to keep; all when left out."""
     max_receptacles: Count | None = None
