@@ -43,7 +43,7 @@ class AlfworldEnvConfig(EnvSection):
 
     kind: Literal["alfworld"] = "alfworld"
     data: str | None = "generated"
-    """``generated`` for built-in households, or the folder of the original games; null for that of ``ALFWORLD_DATA``."""
+    """``generated`` for built-in households, or the folder of the original games; null takes ``ALFWORLD_DATA``."""
     task_types: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     """Task types to keep; all when left out."""
     max_receptacles: Count | None = None
