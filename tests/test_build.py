@@ -216,3 +216,10 @@ def test_alfworld_is_made_from_its_section() -> None:
     """The household environment takes all keys of its section."""
     env = build.env_factory(AlfworldEnvConfig(data="generated", task_types=None, max_receptacles=20))()
     assert isinstance(env, TextEnv)
+
+
+def test_alfworld_without_data_looks_where_the_variable_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """``data: null`` stands for the folder of ``ALFWORLD_DATA``, and a missing one is named."""
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path / "games"))
+    with pytest.raises(DataError, match=r"\$ALFWORLD_DATA = .*games"):
+        build.env_factory(AlfworldEnvConfig(data=None))()
