@@ -1,7 +1,6 @@
 """ALFWorldEnv: ALFWorld as an environment whose exact state can be saved and brought back."""
 
 from collections.abc import Sequence
-from functools import cache
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 
@@ -95,6 +94,8 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
         self._split = split
         self._tasks: dict[str, tuple[str, ...]] = {}
         self._now: Snapshot | None = None
+        # The game of the current episode, read-only: looking it up again in every step could mean making it again.
+        self._game: Game | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Start the task ``options["task"]``, or one drawn from the split ``options["split"]``.
@@ -112,7 +113,7 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
         if task is None:
             tasks = self.tasks(split)
             task = tasks[int(self.np_random.integers(len(tasks)))]
-        game = self._games.load(task)
+        self._game = game = self._games.load(task)
         self._now = Snapshot(task, game.initial, game.intro, False)
         return game.intro, self._info(self._now, game)
 
@@ -122,12 +123,11 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
         Raises:
             EnvError: the episode has not begun or has ended, or the action is no text.
         """
-        now = self._current("step")
+        now, game = self._current("step")
         if now.done:
             raise EnvError("expected step() before the end of the episode, got one after it; call reset() or restore()")
         if not isinstance(action, str):
             raise EnvError(f"expected an action of type str, got {type(action).__name__}; send a command")
-        game = self._games.load(now.task)
         state, observation = game.step(now.state, action)
         done = game.won(state)
         self._now = Snapshot(now.task, state, observation, done)
@@ -135,7 +135,7 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
 
     def snapshot(self) -> Snapshot:
         """The task, its state, the last observation and whether the episode has ended; picklable, a few kilobytes."""
-        return self._current("snapshot")
+        return self._current("snapshot")[0]
 
     def restore(self, snapshot: Snapshot) -> tuple[str, dict[str, Any]]:
         """Bring a snapshot back, in any instance with the same games.
@@ -145,13 +145,15 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
         """
         if not isinstance(snapshot, Snapshot):
             raise SnapshotError(f"expected a Snapshot, got {type(snapshot).__name__}; restore a value of snapshot()")
-        game = self._games.load(snapshot.task)
+        game = self._game
+        if game is None or self._now is None or self._now.task != snapshot.task:
+            self._game = game = self._games.load(snapshot.task)
         self._now = snapshot
         return snapshot.observation, self._info(snapshot, game)
 
     def state_key(self) -> str:
         """Hash of the task and its state; the last observation is no part of it."""
-        now = self._current("state_key")
+        now, _ = self._current("state_key")
         return blake2b(repr((now.task, now.state.canonical())).encode(), digest_size=16).hexdigest()
 
     def tasks(self, split: str) -> tuple[str, ...]:
@@ -178,17 +180,17 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
         Raises:
             EnvError: no episode has begun.
         """
-        return Expert(self._games.load(self._current("expert").task), generator(seed))
+        return Expert(self._current("expert")[1], generator(seed))
 
     def _keeps(self, task: str) -> bool:
         if self._task_types is not None and self._games.task_type(task) not in self._task_types:
             return False
         return self._max_receptacles is None or self._games.n_receptacles(task) <= self._max_receptacles
 
-    def _current(self, call: str) -> Snapshot:
-        if self._now is None:
+    def _current(self, call: str) -> tuple[Snapshot, Game]:
+        if self._now is None or self._game is None:
             raise EnvError(f"expected reset() or restore() before {call}(), got neither; call one of them first")
-        return self._now
+        return self._now, self._game
 
     def _info(self, now: Snapshot, game: Game) -> dict[str, Any]:
         return {
@@ -219,11 +221,6 @@ class _Households:
         return households.task_type(task_id)
 
     def n_receptacles(self, task_id: str) -> int:
-        return _household_size(task_id)
+        from prover.envs.alfworld import households
 
-
-@cache
-def _household_size(task_id: str) -> int:
-    from prover.envs.alfworld import households
-
-    return households.generate(households.seed_of(task_id)).problem.count("(receptacleAtLocation ")
+        return households.n_receptacles(task_id)
