@@ -23,6 +23,9 @@ class TextEnv(Protocol):
     * ``info["task_type"]`` (str) where tasks have types.
     * The environment never cuts an episode by itself: the rollout holds the turn cap.
     * Stepping an episode that has ended is an ``EnvError``.
+    * ``restore`` returns what the last ``reset`` or ``step`` answered, and brings the RNG back. An environment with
+      chance may also have ``reseed(seed)``: called after ``restore``, it gives what follows a random stream of its own,
+      so that continuations of one snapshot differ.
 
     >>> from prover.testing import LineEnv
     >>> env = LineEnv()

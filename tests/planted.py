@@ -3,6 +3,7 @@
 import copy
 import itertools
 import json
+import math
 import os
 import time
 from collections.abc import Sequence
@@ -236,6 +237,46 @@ class NoSuccess(Bag):
 
     def info(self) -> dict[str, Any]:
         return {"admissible_actions": ["take", "toss"]}
+
+
+class Unsorted(Bag):
+    """Admissible actions in no order."""
+
+    def info(self) -> dict[str, Any]:
+        return super().info() | {"admissible_actions": ["toss", "take"]}
+
+
+class Narrow(Bag):
+    """Observations longer than their space allows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_space = UnicodeText(max_length=12)
+
+
+class NotANumber(Bag):
+    """The reward is not a number."""
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        observation, _, *rest = super().step(action)
+        return observation, math.nan, *rest  # type: ignore[return-value]  # the rest is as it was
+
+
+class NumpyFlags(Bag):
+    """Flags of another type than bool."""
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = super().step(action)
+        return observation, reward, np.bool_(terminated), truncated, info  # type: ignore[return-value]  # the fault
+
+
+class UnstableTasks(Bag):
+    """Tasks are listed in another order each time."""
+
+    calls = itertools.count()
+
+    def tasks(self, split: str) -> Sequence[str]:
+        return sorted(super().tasks(split), reverse=next(self.calls) % 2 == 1)
 
 
 class AnyTask(Bag):
