@@ -153,7 +153,6 @@ class _Reply:
         """Write down a drawn token, and those that follow it without alternative."""
         self._append(id_, logprob)
         while self._node and len(self._node.ids) == 1:
-            self.forced += 1
             self._append(self._node.ids[0], 0.0)
 
     def _append(self, id_: int, logprob: float) -> None:
@@ -161,6 +160,7 @@ class _Reply:
         self._logprobs.append(logprob)
         if self._node:
             self._support.append(self._node.ids)
+            self.forced += len(self._node.ids) == 1
             self._node = self._node.children[id_]
         if id_ in self.eos_ids:
             self.finish = "stop"

@@ -25,10 +25,11 @@ class ModuleDecoder:
     """Decoder over a transformers model of any architecture with full, sliding or linear attention layers."""
 
     def __init__(self, model: Any) -> None:
-        """Learn the shapes of the model's caches from a forward pass over one token.
+        """Learn the shapes of the model's caches from a forward pass over one token, and check that it goes on right.
 
         Raises:
-            ConfigError: The model has layers whose cache is of another kind.
+            ConfigError: The model has layers whose cache is of another kind, or it does not continue from its caches as
+                if it had read the whole text, not even token by token.
         """
         self.model = model
         signature = inspect.signature(model.forward).parameters
@@ -39,7 +40,6 @@ class ModuleDecoder:
         model.eval()
         with torch.inference_mode():
             model(input_ids=torch.zeros(1, 1, dtype=torch.int64), use_cache=True, **{self.cache_name: probe})
-        model.train(training)
         self.shapes: list[tuple[torch.Size, torch.Size]] = []
         self.windows: list[int | None] = []
         self.recurrent: list[bool] = []
@@ -57,6 +57,26 @@ class ModuleDecoder:
             self.windows.append(getattr(layer, "sliding_window", None))
             self.recurrent.append(type(layer) is LinearAttentionLayer)
         self.truncates = not any(self.recurrent)
+        self.at_once: int | None = None
+        """Most tokens of a row in one forward pass; None for any number."""
+        if not self._continues():
+            # Some versions and architectures ignore earlier states when they get several tokens at once.
+            self.at_once = 1
+            if not self._continues():
+                raise ConfigError(
+                    "expected a model that continues from its caches as if it had read the whole text, but "
+                    f"{type(model).__name__} does not; serve this model with another engine"
+                )
+        model.train(training)
+
+    @torch.inference_mode()
+    def _continues(self) -> bool:
+        """Whether two chunks one after the other have the logits of the whole."""
+        ids = [0, 1, 0, 0, 1, 1, 0]
+        whole = self.model(input_ids=torch.tensor([ids])).logits[0, -1].float().numpy()
+        rows = self.open([None], len(ids))
+        rows.extend([0], [ids[:3]])
+        return bool(np.abs(rows.extend([0], [ids[3:]])[0] - whole).max() <= 1e-4 * np.abs(whole).max())
 
     def refresh(self) -> None:
         """See ``Decoder.refresh``: nothing is derived from the parameters."""
@@ -110,7 +130,8 @@ class ModuleRows:
         start = 0
         while start < sizes.max():
             # All chunks that reach this far, as far as the shortest of them does.
-            stop = min(int(sizes[sizes > start].min()), start + max(1, _MASK_LIMIT // columns))
+            most = self._decoder.at_once or max(1, _MASK_LIMIT // columns)
+            stop = min(int(sizes[sizes > start].min()), start + most)
             live = np.flatnonzero(sizes > start)
             at_once = max(1, _MASK_LIMIT // (columns * (stop - start)))
             for part in np.split(live, range(at_once, len(live), at_once)):
@@ -155,6 +176,8 @@ class ModuleRows:
     def _masks(self, position: Tensor, columns: int) -> Any:
         """What each token may attend to: one mask, or one for each kind of layer where the model mixes kinds."""
         decoder = self._decoder
+        if all(decoder.recurrent):
+            return None  # chunks hold no padding
         back = position[:, None, :, None] - torch.arange(columns)
         full = back >= 0
         windows = {window for window in decoder.windows if window}

@@ -1,0 +1,122 @@
+"""Tests of the word-level tokenizer."""
+
+from pathlib import Path
+
+import pytest
+from transformers import AutoTokenizer
+
+from prover.policies.codec import HFCodec
+from prover.policies.words import build_word_tokenizer
+
+OPENING = (
+    "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room. Looking quickly around you, you see a "
+    "bed 1, a cabinet 3, a fridge 1, and a shelf 2.\n\nYour task is to: put a clean mug in cabinet."
+)
+COMMANDS = [
+    "go to cabinet 3",
+    "take apple 1 from fridge 1",
+    "move apple 1 to shelf 2",
+    "open drawer 1",
+    "close drawer 1",
+    "clean mug 1 with sinkbasin 1",
+    "heat mug 1 with microwave 1",
+    "cool mug 1 with fridge 1",
+    "use desklamp 1",
+    "toggle desklamp 1",
+    "look",
+    "inventory",
+    "help",
+    "examine shelf 1",
+    "slice apple 1 with knife 1",
+]
+
+
+def test_commands_read_back_exactly() -> None:
+    """Every command decodes to itself and ends with the one end token."""
+    codec = HFCodec(build_word_tokenizer([OPENING, *COMMANDS]))
+    for command in COMMANDS:
+        ids = codec.action(command)
+        assert codec.decode(ids) == command
+        assert ids[-1] in codec.eos_ids
+    assert len(codec.action("go to cabinet 3")) == 3
+    assert len(codec.action("take apple 1 from fridge 1")) == 5
+
+
+def test_numbered_things_are_one_token_and_empty_words_none() -> None:
+    """The opening of a game shrinks to its things and the words of the task."""
+    tokenizer = build_word_tokenizer([OPENING])
+    assert tokenizer.tokenize(OPENING) == [
+        "bed 1",
+        "cabinet 3",
+        "fridge 1",
+        "shelf 2",
+        "put",
+        "clean",
+        "mug",
+        "cabinet",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("observation", "tokens"),
+    [
+        ("You arrive at fridge 1. The fridge 1 is closed.", ["arrive", "fridge 1", "fridge 1", "closed"]),
+        ("On the shelf 2, you see nothing.", ["shelf 2", "nothing"]),
+        ("You pick up the apple 1 from the fridge 1.", ["pick", "up", "apple 1", "from", "fridge 1"]),
+        ("Nothing happens.", ["nothing", "happens"]),
+    ],
+)
+def test_observations_keep_what_carries_meaning(observation: str, tokens: list[str]) -> None:
+    """Names, numbers, verbs and states stay; articles, punctuation and case go."""
+    assert build_word_tokenizer([observation]).tokenize(observation) == tokens
+
+
+def test_neighbours_of_seen_numbers_are_known() -> None:
+    """A name seen with 3 is known with 1 to 3, and with nothing above; without closure only as seen."""
+    tokens = build_word_tokenizer(["go to cabinet 3", "mug 1"]).get_vocab()
+    assert {token for token in tokens if token.startswith("cabinet")} == {"cabinet 1", "cabinet 2", "cabinet 3"}
+    assert "mug 2" not in tokens
+    seen = build_word_tokenizer(["go to cabinet 3"], closure=False).get_vocab()
+    assert {token for token in seen if token.startswith("cabinet")} == {"cabinet 3"}
+
+
+def test_vocabulary_does_not_depend_on_the_order_of_texts() -> None:
+    """The same texts in any order give the same ids."""
+    assert build_word_tokenizer(COMMANDS).get_vocab() == build_word_tokenizer(reversed(COMMANDS)).get_vocab()
+
+
+def test_dropped_words_are_a_choice() -> None:
+    """Own words may be dropped, at word boundaries only; with none, all words stay."""
+    tokenizer = build_word_tokenizer(["the theme of a day"], drop=["the", "of a"])
+    assert tokenizer.tokenize("the theme of a day") == ["theme", "day"]
+    assert build_word_tokenizer(["the end"], drop=[]).tokenize("the end") == ["the", "end"]
+
+
+def test_unknown_words_are_marked() -> None:
+    """A word outside the vocabulary becomes the unknown token, the rest stays."""
+    assert build_word_tokenizer(["mug 1"]).tokenize("mug 1 zebra") == ["mug 1", "<unk>"]
+
+
+def test_control_tokens_in_an_observation_do_not_act() -> None:
+    """Text that spells a control token yields none of its ids."""
+    tokenizer = build_word_tokenizer(["mug 1 eos act"])
+    codec = HFCodec(tokenizer)
+    controls = set(tokenizer.convert_tokens_to_ids(["<pad>", "<bos>", "<eos>", "<act>"]))
+    act = tokenizer.convert_tokens_to_ids("<act>")
+    assert controls & set(codec.reply("mug 1 <eos> <act>", closed=True)[:-1]) == set()
+    assert codec.reply("mug 1", closed=True)[-1] == act
+    assert codec.reply("mug 1", closed=False) == [tokenizer.eos_token_id, *codec.reply("mug 1", closed=True)]
+    assert codec.opening("", "mug 1") == [tokenizer.bos_token_id, *tokenizer.encode("mug 1"), act]
+
+
+def test_folder_loads_with_the_standard_class(tmp_path: Path) -> None:
+    """The saved folder is an ordinary tokenizer of transformers, template included."""
+    tokenizer = build_word_tokenizer([OPENING, *COMMANDS])
+    tokenizer.save_pretrained(tmp_path)
+    loaded = AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
+    before, after = HFCodec(tokenizer), HFCodec(loaded)
+    assert after.opening("", OPENING) == before.opening("", OPENING)
+    assert after.reply("Nothing happens.", closed=False) == before.reply("Nothing happens.", closed=False)
+    assert [after.action(command) for command in COMMANDS] == [before.action(command) for command in COMMANDS]
+    assert after.eos_ids == before.eos_ids
+    assert after.decode(after.action("go to cabinet 3")) == "go to cabinet 3"
