@@ -1,12 +1,10 @@
 """The rule that tests which need shared data may be skipped on a desk and never in CI."""
 
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+pytest_plugins = ["pytester"]
 
 SUITE = """
 import pytest
@@ -25,25 +23,25 @@ def test_is_skipped_for_another_reason():
 @pytest.mark.parametrize(
     ("variable", "folder", "outcome"),
     [
-        ({}, False, "3 skipped"),
-        ({"CI": "true"}, False, "1 failed, 1 skipped, 1 error"),
-        ({"PROVER_REQUIRE_SHARED": "1"}, False, "1 failed, 1 skipped, 1 error"),
-        ({}, True, "1 failed, 1 passed, 1 skipped"),
+        (None, False, {"skipped": 3}),
+        ("CI=true", False, {"failed": 1, "skipped": 1, "errors": 1}),
+        ("PROVER_REQUIRE_SHARED=1", False, {"failed": 1, "skipped": 1, "errors": 1}),
+        (None, True, {"failed": 1, "passed": 1, "skipped": 1}),
     ],
 )
 def test_skips_for_want_of_shared_data_fail_where_it_must_be(
-    tmp_path: Path, variable: dict[str, str], folder: bool, outcome: str
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str | None,
+    folder: bool,
+    outcome: dict[str, int],
 ) -> None:
     """Without the folder they are skipped, unless in CI or on demand; where the folder is, a missing part fails."""
-    shutil.copy(Path(__file__).with_name("conftest.py"), tmp_path)
-    (tmp_path / "test_suite.py").write_text(SUITE)
-    shared = tmp_path if folder else tmp_path / "nowhere"
-    plain = {key: value for key, value in os.environ.items() if key not in ("CI", "PROVER_REQUIRE_SHARED")}
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tmp_path)],
-        env={**plain, "PROVER_SHARED": str(shared), **variable},
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
-    assert done.stdout.splitlines()[-1].startswith(f"{outcome} in ")
+    for name in ("CI", "PROVER_REQUIRE_SHARED"):
+        monkeypatch.delenv(name, raising=False)
+    if variable:
+        monkeypatch.setenv(*variable.split("="))
+    monkeypatch.setenv("PROVER_SHARED", str(pytester.path if folder else pytester.path / "nowhere"))
+    pytester.makeconftest(Path(__file__).with_name("conftest.py").read_text(encoding="utf-8"))
+    pytester.makepyfile(SUITE)
+    pytester.runpytest_inprocess("-p", "no:xdist", "-p", "no:cacheprovider").assert_outcomes(**outcome)
