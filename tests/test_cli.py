@@ -11,6 +11,7 @@ import pytest
 
 from prover import cli
 from prover.evaluate import Episode, Evaluation
+from prover.testing import UniformPolicy
 
 
 def run(*words: str) -> int:
@@ -180,6 +181,17 @@ def test_eval_saves_and_shows_each_temperature(
     assert "test at temperature 1: success 50.0% (95% interval 15.0% to 85.0%, 4 episodes, 0 failed)" in (
         capsys.readouterr().out
     )
+
+
+def test_eval_plays_the_test_tasks_at_every_temperature(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each temperature has its own result of as many episodes as asked for, the same when it is done again."""
+    monkeypatch.setattr(cli.build, "policy", lambda config: UniformPolicy())
+    settings = ["env.kind=line", model, "evaluation.episodes=18", "evaluation.temperatures=[1.0, 0.5]"]
+    for folder in ("first", "second"):
+        assert run("eval", *settings, "--out", folder) == 0
+    stored = [json.loads(Path(f"first/test-T{temperature}.json").read_text()) for temperature in ("1", "0.5")]
+    assert [(one["n"], one["temperature"], one["split"]) for one in stored] == [(18, 1.0, "test"), (18, 0.5, "test")]
+    assert Path("first/test-T1.json").read_bytes() == Path("second/test-T1.json").read_bytes()
 
 
 @pytest.mark.parametrize(("passed", "code"), [(True, 0), (False, 1)])
