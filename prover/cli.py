@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from prover import __version__, build, preflight, stage
-from prover.config import RunConfig, load_config, load_sft_config
+from prover.config import RunConfig, effective_yaml, load_config, load_sft_config
 from prover.errors import ConfigError, DataError, ProverError, UnknownNameError
 from prover.evaluate import Evaluation, compare, evaluate
 
@@ -95,6 +95,7 @@ def evaluate_policy(
     preflight.check_config(config)
     folder = out or Path("runs") / f"eval-{time.strftime('%Y%m%d-%H%M%S')}"
     preflight.check_run_folder(folder, resume=False)
+    (folder / "config.yaml").write_text(effective_yaml(config), encoding="utf-8")
     for result in asyncio.run(_evaluations(config)):
         result.save(folder / f"{result.split}-T{result.temperature:g}.json")
         _show(result)

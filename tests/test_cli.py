@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from prover import cli
+from prover.config import load_config
 from prover.evaluate import Episode, Evaluation
 from prover.testing import UniformPolicy
 
@@ -167,7 +168,7 @@ def test_compare_needs_something_in_common(tmp_path: Path, capsys: pytest.Captur
 def test_eval_saves_and_shows_each_temperature(
     model: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One result per temperature lies in the folder, and one line of each is printed."""
+    """One result per temperature lies in the folder with its config, one line of each is printed, none is overwritten."""
     seen: list[Any] = []
 
     async def evaluations(config: Any) -> list[Evaluation]:
@@ -177,6 +178,8 @@ def test_eval_saves_and_shows_each_temperature(
     monkeypatch.setattr(cli, "_evaluations", evaluations)
     assert run("eval", "env.kind=line", "--policy", "model", "--out", "results") == 0
     assert seen[0].policy.path == "model"
+    assert load_config("results/config.yaml") == seen[0]
+    assert run("eval", "env.kind=line", "--policy", "model", "--out", "results") == 2
     assert json.loads(Path("results/test-T0.5.json").read_text())["success"] == 0.75
     assert "test at temperature 1: success 50.0% (95% interval 15.0% to 85.0%, 4 episodes, 0 failed)" in (
         capsys.readouterr().out
