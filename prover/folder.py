@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from prover import yaml_text
 from prover.errors import ConfigError
 
 _PACKAGES = ("prover", "torch", "transformers", "tokenizers", "numpy", "gymnasium", "pydantic")
@@ -36,7 +37,8 @@ class RunFolder:
         """Make the folder and write what is known at the start.
 
         Raises:
-            ConfigError: the folder cannot be written, already holds a run, or (to resume) holds none.
+            ConfigError: the folder cannot be written, already holds a run, or (to resume) holds none or one of another
+                config. A resumed run may be longer, and be evaluated and saved at other times.
         """
         folder = cls(path)
         held = (path / "config.yaml").exists()
@@ -47,11 +49,12 @@ class RunFolder:
             )
         if resume and not held:
             raise ConfigError(f"expected a run to resume in {path}, found no config.yaml there; leave out --resume")
+        if held:
+            _check_same(path / "config.yaml", config)
         try:
             for part in (folder.evaluations, folder.checkpoints):
                 part.mkdir(parents=True, exist_ok=True)
-            if not held:
-                (path / "config.yaml").write_text(config, encoding="utf-8")
+            (path / "config.yaml").write_text(config, encoding="utf-8")
             (path / "versions.json").write_text(json.dumps(_versions() | {"seed": seed}, indent=1))
         except OSError as error:
             raise ConfigError(
@@ -89,6 +92,21 @@ class RunFolder:
         aside = path.with_suffix(".partial")
         aside.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
         aside.replace(path)
+
+
+def _check_same(stored: Path, config: str) -> None:
+    """A run goes on under the config that it began with, or its folder would tell less than the truth."""
+    old, new = (yaml_text.parse(text, str(stored)) for text in (stored.read_text(encoding="utf-8"), config))
+    for found in (old, new):
+        for key in ("run", "evaluation", "checkpoint"):
+            found.pop(key, None)
+        found.get("optim", {}).pop("updates", None)
+    changed = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+    if changed:
+        raise ConfigError(
+            f"expected the config that the run in {stored.parent} began with, got another one in {', '.join(changed)}; "
+            "resume without overrides (optim.updates, evaluation and checkpoint may change), or start a new run"
+        )
 
 
 def plain(value: Any) -> Any:

@@ -23,6 +23,7 @@ class TextEnv(Protocol):
     * ``info["task_type"]`` (str) where tasks have types.
     * The environment never cuts an episode by itself: the rollout holds the turn cap.
     * Stepping an episode that has ended is an ``EnvError``.
+    * Optional: ``expert(seed)`` returns a scripted player of the current episode, for demonstrations (``prover.sft``).
     * ``restore`` returns what the last ``reset`` or ``step`` answered, and brings the RNG back. An environment with
       chance may also have ``reseed(seed)``: called after ``restore``, it gives what follows a random stream of its own,
       so that continuations of one snapshot differ.

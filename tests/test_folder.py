@@ -37,10 +37,13 @@ def test_a_used_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_resuming_keeps_the_config(tmp_path: Path) -> None:
-    """The config of the run stays as it was saved."""
-    RunFolder.create(tmp_path, "first", 0)
-    RunFolder.create(tmp_path, "second", 0, resume=True)
-    assert (tmp_path / "config.yaml").read_text() == "first"
+    """A longer run goes on and is written down; another learning rate is refused, and the config stays as it was."""
+    RunFolder.create(tmp_path, "seed: 1\noptim: {updates: 5, lr: 0.1}\n", 0)
+    RunFolder.create(tmp_path, "seed: 1\noptim: {updates: 9, lr: 0.1}\n", 0, resume=True)
+    assert "updates: 9" in (tmp_path / "config.yaml").read_text()
+    with pytest.raises(ConfigError, match="another one in optim"):
+        RunFolder.create(tmp_path, "seed: 1\noptim: {updates: 9, lr: 0.2}\n", 0, resume=True)
+    assert "lr: 0.1" in (tmp_path / "config.yaml").read_text()
 
 
 def test_there_must_be_a_run_to_resume(tmp_path: Path) -> None:

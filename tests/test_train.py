@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from prover import checkpoint
-from prover.config import RunConfig, load_config
+from prover.config import RunConfig, effective_yaml, load_config
 from prover.errors import CheckpointError, ConfigError, FailureShareError
 from prover.records import Group, NoProposal, Proposal
 from prover.testing import LineEnv
@@ -154,8 +154,17 @@ def test_a_resumed_run_equals_an_unbroken_one(grpo: TrainResult, line_policy: Pa
 def test_resuming_with_other_tasks_is_refused(line_policy: Path, tmp_path: Path) -> None:
     """A changed task set is noticed, not silently offset."""
     train(configure(tmp_path, line_policy, "method=grpo", "optim.updates=1"))
+    changed = configure(tmp_path, line_policy, "method=grpo", "env.tasks=[start-1, start-2, start-3]")
+    (tmp_path / "config.yaml").write_text(effective_yaml(changed))
     with pytest.raises(CheckpointError, match="expected the training tasks of the run"):
-        train(configure(tmp_path, line_policy, "method=grpo", "env.tasks=[start-1, start-2, start-3]"), resume=True)
+        train(changed, resume=True)
+
+
+def test_resuming_under_another_config_is_refused(line_policy: Path, tmp_path: Path) -> None:
+    """A run goes on under the config it began with; the message names the section that differs."""
+    train(configure(tmp_path, line_policy, "method=grpo", "optim.updates=1"))
+    with pytest.raises(ConfigError, match="another one in optim"):
+        train(configure(tmp_path, line_policy, "method=grpo", "optim.lr=0.1"), resume=True)
 
 
 def test_a_broken_environment_stops_the_run(line_policy: Path, tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ from prover.checks.walk import (
     random_walk,
     start,
 )
-from prover.errors import UnknownNameError
 from prover.protocols import TextEnv
 
 _END_LIMIT = 50
@@ -170,10 +169,10 @@ def odd_actions(case: Case) -> None:
 
 
 def _expect_unknown(call: Callable[[], object], name: str) -> None:
-    advice = "raise prover.errors.UnknownNameError and say which names there are"
+    advice = "raise prover.errors.UnknownNameError (or another LookupError) and say which names there are"
     try:
         got = call()
-    except UnknownNameError:
+    except LookupError:  # UnknownNameError is one, and so is the KeyError of a plain dictionary.
         return
     except Exception as error:
         found = f"{type(error).__name__}: {error}"
