@@ -168,7 +168,7 @@ def test_compare_needs_something_in_common(tmp_path: Path, capsys: pytest.Captur
 def test_eval_saves_and_shows_each_temperature(
     model: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One result per temperature lies in the folder with its config, one line of each is printed, none is overwritten."""
+    """A result per temperature lies in the folder with its config; one line each is printed; none is overwritten."""
     seen: list[Any] = []
 
     async def evaluations(config: Any) -> list[Evaluation]:
