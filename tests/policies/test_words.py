@@ -1,5 +1,8 @@
 """Tests of the word-level tokenizer."""
 
+import json
+import lzma
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -40,6 +43,16 @@ def test_commands_read_back_exactly() -> None:
         assert ids[-1] in codec.eos_ids
     assert len(codec.action("go to cabinet 3")) == 3
     assert len(codec.action("take apple 1 from fridge 1")) == 5
+
+
+def test_every_command_of_stock_games_reads_back(shared: Path) -> None:
+    """All admissible commands of recorded ALFWorld episodes are said exactly."""
+    with lzma.open(shared / "data" / "alfworld" / "alfworld_traces_a.jsonl.xz", "rt", encoding="utf-8") as lines:
+        episodes = [json.loads(line) for line in islice(lines, 60)]
+    commands = {command for one in episodes for step in one["steps"] for command in step["admissible_commands"]}
+    codec = HFCodec(build_word_tokenizer(commands))
+    assert len(commands) > 1000
+    assert [command for command in commands if codec.decode(codec.action(command)) != command] == []
 
 
 def test_numbered_things_are_one_token_and_empty_words_none() -> None:
