@@ -78,6 +78,7 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
         folder.truncate(file, done)
 
     async def run() -> TrainResult:
+        """The run, in the event loop that its environments live in."""
         async with stage.host_pool(config) as hosts:
             loop = _Loop(
                 config=config,
