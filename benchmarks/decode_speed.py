@@ -15,8 +15,8 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from prover.policies.decoder import Decoder
 from prover.policies.engine import Engine
-from prover.policies.fused import FusedDecoder
 from prover.policies.modules import ModuleDecoder
+from prover.policies.plain import PlainDecoder
 from prover.policies.prefixes import PrefixStore
 from prover.records import Request, Sampling
 
@@ -105,7 +105,7 @@ def main() -> None:
     torch.set_num_threads(1)
     model = build_model()
     print(f"{sum(p.numel() for p in model.parameters()) / 1e6:.2f}M parameters, torch {torch.__version__}")
-    for decoder in (FusedDecoder(model), ModuleDecoder(model)):
+    for decoder in (PlainDecoder(model), ModuleDecoder(model)):
         for rows in (1, 8, 32, 64):
             decoding(model, decoder, rows, 400, options.new, options.repetitions)
         kept, anew = cpu_seconds([partial(rollout, decoder, budget, 32, 20) for budget in (1 << 30, 0)], 2)

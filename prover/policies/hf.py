@@ -15,8 +15,8 @@ from prover.errors import ConfigError, DataError, TokenError
 from prover.policies.codec import HFCodec
 from prover.policies.decoder import Decoder
 from prover.policies.engine import Counters, Engine
-from prover.policies.fused import FusedDecoder
 from prover.policies.modules import ModuleDecoder
+from prover.policies.plain import PlainDecoder
 from prover.policies.prefixes import PrefixStore
 from prover.policies.trie import choice_trie
 from prover.records import Completion, Request
@@ -72,7 +72,7 @@ class HFPolicy:
         self.version = 0
         self.context_limit = context_limit
         self.max_batch = max_batch
-        decoder: Decoder = FusedDecoder(model) if FusedDecoder.supports(model) else ModuleDecoder(model)
+        decoder: Decoder = PlainDecoder(model) if PlainDecoder.supports(model) else ModuleDecoder(model)
         self._engine = Engine(decoder, PrefixStore(cache_bytes, truncates=decoder.truncates), codec.eos_ids)
         self._weights = self._weights_version()
         self._calls: list[_Call] = []

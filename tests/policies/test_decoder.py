@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from prover.policies.decoder import Decoder
-from prover.policies.fused import FusedDecoder
 from prover.policies.modules import ModuleDecoder
+from prover.policies.plain import PlainDecoder
 
 CASES = [
-    *((FusedDecoder, kind) for kind in ("qwen3", "qwen2", "llama")),
+    *((PlainDecoder, kind) for kind in ("qwen3", "qwen2", "llama")),
     *((ModuleDecoder, kind) for kind in ("qwen3", "qwen3_5", "gemma3", "mistral", "gpt2")),
 ]
 

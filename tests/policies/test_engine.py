@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from prover.policies.engine import Engine
-from prover.policies.fused import FusedDecoder
 from prover.policies.modules import ModuleDecoder
+from prover.policies.plain import PlainDecoder
 from prover.policies.prefixes import PrefixStore
 from prover.records import Completion, Request, Sampling
 
@@ -24,7 +24,7 @@ def model(request: pytest.FixtureRequest, model_of: Callable[[str], Any]) -> Any
 
 def engine_of(model: Any, budget: int = 1 << 24, eos: frozenset[int] = EOS) -> Engine:
     """An engine with an empty store."""
-    decoder = FusedDecoder(model) if FusedDecoder.supports(model) else ModuleDecoder(model)
+    decoder = PlainDecoder(model) if PlainDecoder.supports(model) else ModuleDecoder(model)
     return Engine(decoder, PrefixStore(budget, truncates=decoder.truncates), eos)
 
 
@@ -156,7 +156,7 @@ def test_forced_tokens_cost_no_forward_pass(model_of: Callable[[str], Any]) -> N
     """Tokens without alternative have log-probability 0 and go in with the next chunk."""
     engine = engine_of(model_of("qwen3"))
     passes: list[list[int]] = []
-    forward = FusedDecoder.open
+    forward = PlainDecoder.open
 
     def opened(prefixes: Any, capacity: int) -> Any:
         rows = forward(engine.decoder, prefixes, capacity)

@@ -38,7 +38,7 @@ class _Layer(NamedTuple):
     down: tuple[Tensor, Tensor | None]
 
 
-class FusedDecoder:
+class PlainDecoder:
     """Decoder over the weights of a supported model."""
 
     truncates = True
@@ -76,7 +76,7 @@ class FusedDecoder:
             and next(model.parameters()).dtype == torch.float32
         )
 
-    def open(self, prefixes: Sequence[Prefix | None], capacity: int) -> "FusedRows":
+    def open(self, prefixes: Sequence[Prefix | None], capacity: int) -> "PlainRows":
         """See ``Decoder.open``."""
         if len(self._rope[0]) < capacity:
             self._rope = self._rotations(2 * capacity)
@@ -86,7 +86,7 @@ class FusedDecoder:
         for row, prefix in enumerate(prefixes):
             if prefix:
                 cache[:, :, row, :, : prefix.length] = prefix.tensors[0][:, :, :, : prefix.length]
-        return FusedRows(self, cache, [prefix.length if prefix else 0 for prefix in prefixes])
+        return PlainRows(self, cache, [prefix.length if prefix else 0 for prefix in prefixes])
 
     def norm(self, x: Tensor, weight: Tensor | None = None) -> Tensor:
         """Root-mean-square norm over the last axis."""
@@ -100,18 +100,18 @@ class FusedDecoder:
         return cos[0][:, None], signed[:, None]
 
 
-class FusedRows:
+class PlainRows:
     """See ``decoder.Rows``. Keys and values: (layer, key or value, row, kv head, position, d)."""
 
-    def __init__(self, decoder: FusedDecoder, cache: Tensor, lengths: list[int]) -> None:
+    def __init__(self, decoder: PlainDecoder, cache: Tensor, lengths: list[int]) -> None:
         self.lengths = lengths
         self._decoder = decoder
         self._cache = cache
 
-    def select(self, rows: Sequence[int]) -> "FusedRows":
+    def select(self, rows: Sequence[int]) -> "PlainRows":
         """See ``Rows.select``."""
         cache = self._cache.index_select(2, torch.tensor(rows))
-        return FusedRows(self._decoder, cache, [self.lengths[row] for row in rows])
+        return PlainRows(self._decoder, cache, [self.lengths[row] for row in rows])
 
     def keep(self, row: int) -> Prefix:
         """See ``Rows.keep``."""
@@ -162,7 +162,7 @@ class _Places:
     """Where the packed tokens of one forward pass stand: in the batch, in their chunk and in their sequence."""
 
     def __init__(
-        self, rows: Sequence[int], chunks: Sequence[Sequence[int]], lengths: Sequence[int], decoder: FusedDecoder
+        self, rows: Sequence[int], chunks: Sequence[Sequence[int]], lengths: Sequence[int], decoder: PlainDecoder
     ) -> None:
         sizes = [len(chunk) for chunk in chunks]
         n_rows, width = len(lengths), max(sizes)

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from prover.policies.fused import FusedDecoder
+from prover.policies.plain import PlainDecoder
 
 
 @pytest.mark.parametrize(("kind", "supported"), [("qwen3", True), ("qwen2", True), ("llama", True), ("gemma3", False)])
 def test_only_plain_decoders_are_supported(model_of: Callable[[str], Any], kind: str, supported: bool) -> None:
     """Architectures with other norms, windows or recurrent layers take the other path."""
-    assert FusedDecoder.supports(model_of(kind)) is supported
+    assert PlainDecoder.supports(model_of(kind)) is supported
 
 
 def test_changed_modules_are_not_supported(fresh_model: Callable[[str], Any]) -> None:
@@ -24,8 +24,8 @@ def test_changed_modules_are_not_supported(fresh_model: Callable[[str], Any]) ->
 
     model = fresh_model("qwen3")
     model.model.layers[0].mlp.up_proj = Adapter(32, 48, bias=False)
-    assert not FusedDecoder.supports(model)
-    assert not FusedDecoder.supports(fresh_model("qwen3").to(torch.bfloat16))
+    assert not PlainDecoder.supports(model)
+    assert not PlainDecoder.supports(fresh_model("qwen3").to(torch.bfloat16))
 
 
 @torch.inference_mode()
@@ -33,7 +33,7 @@ def test_logits_equal_those_of_transformers(model_of: Callable[[str], Any]) -> N
     """On a batch of full rows the logits agree within 1e-5 at every length."""
     model = model_of("qwen3")
     ids = np.random.default_rng(0).integers(1, 50, size=(5, 40))
-    rows = FusedDecoder(model).open([None] * 5, 40)
+    rows = PlainDecoder(model).open([None] * 5, 40)
     want = model(torch.from_numpy(ids)).logits.numpy()
     got = rows.extend(range(5), ids[:, :30].tolist())
     np.testing.assert_allclose(got, want[:, 29], atol=1e-5)
@@ -45,7 +45,7 @@ def test_logits_equal_those_of_transformers(model_of: Callable[[str], Any]) -> N
 def test_refresh_follows_replaced_parameters(fresh_model: Callable[[str], Any]) -> None:
     """After a parameter object was replaced, ``refresh`` makes the decoder read the new one."""
     model = fresh_model("qwen3")
-    decoder = FusedDecoder(model)
+    decoder = PlainDecoder(model)
     model.model.layers[1].mlp.down_proj.weight = torch.nn.Parameter(torch.zeros(32, 48))
     decoder.refresh()
     with torch.inference_mode():
