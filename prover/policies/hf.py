@@ -31,9 +31,9 @@ class HFPolicy:
     together in the loop's thread. Attention caches are kept between requests, so that a prompt which continues or
     branches off a known sequence costs only its new tokens.
 
-    A reply is a function of its request's ids, sampling and seed, and of the weights. The batch enters in one way only:
-    fp32 kernels may round differently for different shapes, about 1e-6 in the logits, and a token changes only if its
-    uniform number lies that close to a step of the cumulative distribution.
+    A reply is a function of its request's ids, sampling and seed, and of the weights. The batch and the kept caches
+    enter in one way only: fp32 kernels may round differently for different shapes, about 1e-6 in the logits, and a
+    token changes only if its uniform number lies that close to a step of the cumulative distribution.
 
     ``model`` may be trained in place. Call ``updated()`` afterwards; changed weights are noticed in any case before the
     next batch, through the version counters that torch keeps for its parameters.
@@ -64,6 +64,11 @@ class HFPolicy:
             raise ConfigError(
                 f"expected a context_limit of 2 to {known or 'any number of'} tokens, got {context_limit}; "
                 "set context_limit to what the model can hold"
+            )
+        if len(codec.tokenizer) > model.config.vocab_size:
+            raise ConfigError(
+                f"expected a tokenizer of at most {model.config.vocab_size} tokens, got {len(codec.tokenizer)}; "
+                "use the tokenizer that belongs to the model"
             )
         if max_batch < 1:
             raise ConfigError(f"expected max_batch of at least 1, got {max_batch}; set how many requests run at once")
@@ -125,8 +130,7 @@ class HFPolicy:
     def updated(self) -> None:
         """The weights have changed: count a new version and forget the attention caches."""
         self.version += 1
-        self._engine.decoder.refresh()
-        self._engine.store.clear()
+        self.forget()
         self._weights = self._weights_version()
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:

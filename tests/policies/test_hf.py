@@ -241,6 +241,13 @@ def test_impossible_settings_are_refused(
         HFPolicy(fresh_model("qwen3"), HFCodec(TOKENIZER), **options)
 
 
+def test_tokenizer_of_another_model_is_refused(fresh_model: Callable[[str], Any]) -> None:
+    """Ids beyond the model's vocabulary are noticed before they are embedded."""
+    large = build_word_tokenizer([f"thing {number}" for number in range(60)])
+    with pytest.raises(ConfigError, match="at most 50 tokens, got"):
+        HFPolicy(fresh_model("qwen3"), HFCodec(large))
+
+
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_padded_rows_have_the_sampled_logprobs(policy: HFPolicy, side: str) -> None:
     """Rows of lengths 3 and 9 in one padded forward pass, padded on either side, repeat what was sampled."""
