@@ -5,9 +5,13 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from rich.console import Console
+from rich import box
+from rich.console import Console, Group
+from rich.live import Live
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from prover.evaluate import compare
 from prover.train import TrainResult
@@ -15,51 +19,70 @@ from prover.train import TrainResult
 _RECENT = 5
 """Updates that the running figures average over: one update's tasks are too few to read."""
 
+_BEFORE = "measuring the policy before training ..."
+
 
 class Display:
-    """Shows a training run as it goes; hand ``watch`` to ``train``."""
+    """Shows a training run as it goes; hand ``watch`` to ``train``.
+
+    A terminal gets a progress bar with the running figures below it, anything else a line every few updates.
+    """
 
     def __init__(self, updates: int, *, console: Console | None = None) -> None:
         self._console = console or Console()
         self._recent: deque[Mapping[str, Any]] = deque(maxlen=_RECENT)
-        self._totals = {"proposals": 0, "measured": 0, "positive": 0}
+        self._totals = dict.fromkeys(("proposals", "measured", "positive"), 0)
         self._deltas: list[tuple[float, int]] = []
+        self._failed = 0
         self._updates = updates
-        self._progress = Progress(
-            TextColumn("updates"),
-            BarColumn(bar_width=20),
+        self._bar = Progress(
+            TextColumn("update"),
+            BarColumn(bar_width=None),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("{task.fields[figures]}"),
             console=self._console,
         )
-        self._task = self._progress.add_task("train", total=updates, figures="measuring the policy before training ...")
+        self._task = self._bar.add_task("train", total=updates)
+        self._live = Live(self._view(_BEFORE), console=self._console, transient=True)
 
     def __enter__(self) -> Self:
-        self._progress.start()
+        if self._console.is_terminal:
+            self._live.start()
+        else:
+            self._print(_BEFORE)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._progress.stop()
+        if self._console.is_terminal:
+            self._live.stop()
 
     def watch(self, event: str, metrics: Mapping[str, Any]) -> None:
         """Take in an event of ``train``."""
         if event == "evaluation":
-            self._progress.console.print(
-                f"after {metrics['update']} updates, temperature {metrics['temperature']:g}: success "
-                f"{_rate(metrics['success'], metrics['interval95'])}, n={metrics['n']}, split {metrics['split']}"
-            )
+            when = f"after {metrics['update']} updates at temperature {metrics['temperature']:g}"
+            self._print(f"{when}: success {_rate(metrics['success'], metrics['interval95'])} %, n={metrics['n']}")
             return
         self._recent.append(metrics)
         for key in self._totals:
             self._totals[key] += metrics[key]
         if metrics["mean_delta"] is not None:
             self._deltas.append((metrics["mean_delta"], metrics["measured"]))
-        self._progress.update(self._task, completed=metrics["update"] + 1, figures=self._figures())
-        if not self._progress.console.is_terminal and (metrics["update"] + 1) % 5 == 0:
-            self._progress.console.print(f"update {metrics['update'] + 1}/{self._updates}: {self._figures()}")
+        outcomes = metrics["outcomes"]
+        self._failed += outcomes.get("judge_failed", 0) + outcomes.get("verifier_failed", 0)
+        done = metrics["update"] + 1
+        if self._console.is_terminal:
+            self._bar.update(self._task, completed=done)
+            self._live.update(self._view(self._figures()))
+        elif done % _RECENT == 0 or done == self._updates:
+            self._print(f"update {done}/{self._updates}: {self._figures()}")
+
+    def _view(self, figures: str) -> Group:
+        return Group(self._bar, Text(figures, style="dim"))
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, soft_wrap=True, highlight=False, markup=False)
 
     def _figures(self) -> str:
         n = len(self._recent)
@@ -75,6 +98,8 @@ class Display:
                 f"positive {self._totals['positive'] / measured:.0%}",
                 f"delta {delta:+.2f}",
             ]
+        if self._failed:
+            parts.append(f"FAILED {self._failed}")
         parts.append(f"{tokens / seconds:.0f} tokens/s")
         return " | ".join(parts)
 
@@ -82,28 +107,31 @@ class Display:
 def print_result(result: TrainResult, console: Console | None = None) -> None:
     """Success before and after at every temperature, with n, intervals and the paired difference; where it all lies."""
     console = console or Console()
-    table = Table(title=f"success on held-out tasks ({result.after[0].split})")
-    for column in ("temperature", "before", "after", "difference", "episodes"):
+    table = Table(
+        box=box.SIMPLE_HEAD, padding=(0, 1), title=f"success in % on held-out tasks ({result.after[0].split})"
+    )
+    for column in ("temperature", "before", "after", "difference", "n"):
         table.add_column(column, no_wrap=True)
     for before, after in zip(result.before, result.after, strict=True):
         difference = compare(before, after)
-        shown = f"{100 * difference.mean:+.1f} points"
+        shown = f"{100 * difference.mean:+.1f}"
         if difference.low is not None and difference.high is not None:
-            shown += f" ({100 * difference.low:+.1f} to {100 * difference.high:+.1f})"
+            shown += f" [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
         rates = [_rate(side.rate, side.interval()) for side in (before, after)]
-        table.add_row(f"{after.temperature:g}", *rates, shown, f"{before.n} and {after.n}")
+        table.add_row(*map(escape, (f"{after.temperature:g}", *rates, shown, str(min(before.n, after.n)))))
     console.print(table)
-    console.print("Intervals are 95%; the difference is paired by task.", highlight=False)
     path = result.folder.path
     console.print(
-        f"\nRun folder: {path}\n"
-        f"  {path}/trajectories.jsonl  every episode: turns, outcome, proposal, both success rates, credit\n"
-        f"  {path}/metrics.jsonl       one line per update\n"
+        "95% intervals; the difference is paired by task.\n\n"
+        f"Run folder: {path}\n"
+        "  trajectories.jsonl  every episode: turns, outcome, proposal, both success rates, credit\n"
+        "  metrics.jsonl       one line per update\n\n"
         "Next:\n"
-        "  prover train examples/households.yaml method=grpo run=runs/grpo     the same without verified credit\n"
+        "  prover train examples/households.yaml method=grpo --run runs/grpo   without verified credit\n"
         f"  prover compare {path} runs/grpo\n"
-        "  prover train examples/alfworld.yaml env.data=PATH                   the original ALFWorld games",
+        "  prover train examples/alfworld.yaml env.data=PATH                   original ALFWorld games",
         highlight=False,
+        markup=False,
         soft_wrap=True,
     )
 
@@ -111,4 +139,4 @@ def print_result(result: TrainResult, console: Console | None = None) -> None:
 def _rate(rate: float | None, interval: tuple[float, float] | None) -> str:
     if rate is None or interval is None:
         return "n/a"
-    return f"{rate:.1%} (95% {interval[0]:.1%} to {interval[1]:.1%})"
+    return f"{100 * rate:.1f} [{100 * interval[0]:.1f}, {100 * interval[1]:.1f}]"

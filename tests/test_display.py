@@ -23,6 +23,7 @@ def update(number: int, **changes: Any) -> dict[str, Any]:
         "measured": 2,
         "positive": 1,
         "mean_delta": 0.25,
+        "outcomes": {"credited": 1, "measured": 1},
         "tokens": 900,
         "verifier_tokens": 100,
         "wall_seconds": {"rollout": 1.5, "update": 0.5},
@@ -70,8 +71,40 @@ def test_the_result_has_rates_intervals_and_the_paired_difference(tmp_path: Path
     result = TrainResult(folder=RunFolder(tmp_path), before=(evaluation(67, 134),), after=(evaluation(70, 134),))
     print_result(result, console)
     text = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO from above
-    assert "50.0% (95% 41.7% to 58.3%)" in text
-    assert "52.2% (95% 43.8% to 60.5%)" in text
+    assert "50.0 [41.7, 58.3]" in text
+    assert "52.2 [43.8, 60.5]" in text
     # Three of 134 differences are 1: mean .02239, sd .14850, standard error .01283, t(133) 1.978.
-    assert "+2.2 points (-0.3 to +4.8)" in text
+    assert "+2.2 [-0.3, +4.8]" in text
     assert str(tmp_path) in text
+
+
+def test_the_result_fits_a_terminal_of_80_columns(tmp_path: Path) -> None:
+    """Nothing of the table is cut off."""
+    console = Console(file=StringIO(), width=80)
+    print_result(
+        TrainResult(folder=RunFolder(tmp_path), before=(evaluation(67, 600),), after=(evaluation(70, 600),)), console
+    )
+    text = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO from above
+    assert "…" not in text
+    assert "600" in text
+
+
+def test_failures_of_judge_and_verifier_are_shown() -> None:
+    """A judge that is down is not mistaken for one that has nothing to say."""
+    console = Console(file=StringIO(), width=200)
+    with Display(5, console=console) as display:
+        for number in range(5):
+            display.watch("update", update(number, outcomes={"judge_failed": 2, "all_failed": 1}))
+    assert "FAILED 10" in console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO from above
+
+
+def test_a_terminal_gets_a_bar_with_the_figures_below() -> None:
+    """On a terminal the figures are live; nothing is printed per update."""
+    console = Console(file=StringIO(), width=80, force_terminal=True)
+    with Display(2, console=console) as display:
+        display.watch("update", update(0))
+        display.watch("update", update(1))
+    text = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO from above
+    assert "2/2" in text
+    assert "delta +0.25" in text
+    assert "update 2/2:" not in text
