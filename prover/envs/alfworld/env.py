@@ -175,12 +175,19 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
         return self._tasks[split]
 
     def expert(self, seed: int) -> Expert:
-        """A scripted player of the current episode, for demonstrations.
+        """A scripted player of the current episode, for demonstrations; see ``Expert`` for what it is told.
 
         Raises:
             EnvError: no episode has begun.
         """
-        return Expert(self._current("expert")[1], generator(seed))
+        _, game = self._current("expert")
+
+        def locate(kind: str) -> list[str]:
+            now, _ = self._current("expert")
+            things = [index for index, item in enumerate(game.objects) if item.name.rpartition(" ")[0] == kind]
+            return [game.receptacles[place].name for thing in things for place in game.where(now.state, thing)]
+
+        return Expert(game, generator(seed), locate)
 
     def _keeps(self, task: str) -> bool:
         if self._task_types is not None and self._games.task_type(task) not in self._task_types:

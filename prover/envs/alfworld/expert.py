@@ -9,7 +9,7 @@ Other hands may act in between: it takes stock of every observation and carries 
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,8 @@ _RECEPTACLES = {kind.lower() for room in RECEPTACLES.values() for kind in room}
 _CONTAINS = {kind.lower(): {name.lower() for name in names} for kind, names in CONTAINS.items()}
 _PLACES = {name.lower(): {kind.lower(): n for kind, n in places.items()} for name, places in PLACES.items()}
 _DOORS = {"cabinet", "drawer", "fridge", "microwave", "safe"}
+PATIENCE = 30
+"""Turns before an expert that may ask where things are does so: longer than the demonstrations of the small policy."""
 _UNLIKELY = 2  # weight, in thousandths, of a receptacle where such an object was never met
 _SPREAD = 0.5  # scale of the Gumbel noise: 1 draws in proportion to the weights, 0 always looks in the likeliest place
 _TOOLS = {"clean": "sinkbasin", "heat": "microwave", "cool": "fridge"}
@@ -41,9 +43,15 @@ class Expert:
     Args:
         game: The game; only its goal is read.
         rng: Draws the order of the search.
+        locate: Tells which receptacles hold objects of a type now. It is asked after ``PATIENCE`` turns only, so that
+            a thing in the last of fifty cabinets is still found in time; until then the expert searches blindly.
     """
 
-    def __init__(self, game: Game, rng: np.random.Generator) -> None:
+    def __init__(
+        self, game: Game, rng: np.random.Generator, locate: Callable[[str], Iterable[str]] | None = None
+    ) -> None:
+        self._turns = 0
+        self._locate = locate
         self._goal = game.goal
         self._verb = next((verb for verb in _TOOLS if f"_{verb}_" in game.task_type), "")
         self._two = game.task_type == "pick_two_obj_and_place"
@@ -63,6 +71,7 @@ class Expert:
             observation: The answer to the last command, whoever gave it; at first the opening.
             info: Its ``admissible_actions`` are the commands that have an effect now.
         """
+        self._turns += 1
         admissible: list[str] = list(info["admissible_actions"])
         self._read(observation, admissible)
         command = self._plan()
@@ -182,6 +191,8 @@ class Expert:
         if len(eagerness) < len(self._receptacles):
             self._draw_order(kind, eagerness)
         waiting = [name for name in unseen if name in self._here and name in self._shut]
+        if self._locate is not None and self._turns > PATIENCE:
+            waiting = [name for name in self._locate(kind) if name in unseen] or waiting
         best = max(waiting or unseen, key=lambda name: eagerness[name])
         return self._reach(best) or f"examine {best}"
 

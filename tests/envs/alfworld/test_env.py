@@ -221,3 +221,23 @@ def test_import_loads_no_generator(kitchen: Callable[..., object]) -> None:
     """The generator of households is imported only when it is used."""
     code = "import sys, prover.envs.alfworld; print('prover.envs.alfworld.households' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+def played(env: ALFWorldEnv, task: str, seed: int, cap: int = 50) -> int:
+    """Turns in which the environment's expert solves a task; ``cap`` and more when it does not."""
+    observation, info = env.reset(options={"task": task})
+    player = env.expert(seed)
+    for turn in range(1, cap + 1):
+        observation, _, done, _, info = env.step(player.act(observation, info))
+        if done:
+            return turn
+    return cap + 1
+
+
+def test_the_expert_of_the_environment_wins_every_generated_game() -> None:
+    """Within 50 turns, also where the thing lies in the last of many cabinets and a blind search takes longer."""
+    env = ALFWorldEnv()
+    tasks = [*env.tasks("test")[:150], "train/kitchen-cool-000585"]
+    turns = [played(env, task, seed=0) for task in tasks]
+    assert max(turns) <= 50
+    assert turns[-1] > 30
