@@ -102,9 +102,10 @@ class PolicyUpdate:
             part = rows[start : start + self.config.microbatch]
             with torch.no_grad():
                 scored = token_logprobs(self._reference, [row.row for row in part])
+            logprobs = scored.logprobs.double().cpu().numpy()
             for index, row in enumerate(part):
                 reference = np.zeros(len(row.row))
                 mine = scored.row == index
-                reference[scored.place[mine]] = scored.logprobs[torch.from_numpy(np.flatnonzero(mine))].double().numpy()
+                reference[scored.place[mine]] = logprobs[mine]
                 found.append(replace(row, ref_logprobs_T=reference))
         return found
