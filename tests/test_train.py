@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
 
 from prover import checkpoint
 from prover.config import RunConfig, effective_yaml, load_config
 from prover.errors import CheckpointError, ConfigError, FailureShareError
+from prover.policies.codec import HFCodec
+from prover.policies.hf import HFPolicy
 from prover.records import Group, NoProposal, Proposal
 from prover.testing import LineEnv
 from prover.train import TrainResult, train
@@ -149,6 +152,36 @@ def test_a_resumed_run_equals_an_unbroken_one(grpo: TrainResult, line_policy: Pa
     result = train(configure(tmp_path, line_policy, "method=grpo"), resume=True)
     assert same(weights(result), weights(grpo))
     assert [line["loss"] for line in metrics(result)] == [line["loss"] for line in metrics(grpo)]
+
+
+def test_a_hybrid_model_trains(line_policy: Path, tmp_path: Path) -> None:
+    """Qwen3.5, whose linear layers keep recurrent states, is trained on exactly what it sampled: ratio 1."""
+    tokenizer = HFPolicy.load(line_policy).codec.tokenizer
+    heads = dict.fromkeys(("linear_num_key_heads", "linear_num_value_heads", "num_attention_heads"), 2)
+    sizes = {"linear_key_head_dim": 16, "linear_value_head_dim": 16, "head_dim": 16, "num_key_value_heads": 1}
+    config = Qwen3_5TextConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=4,
+        max_position_embeddings=1024,
+        eos_token_id=tokenizer.eos_token_id,
+        **heads,
+        **sizes,
+    )
+    model = Qwen3_5ForCausalLM(config).eval()
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.normal_(0.0, 0.1, generator=generator)
+    HFPolicy(model, HFCodec(tokenizer)).save(tmp_path / "policy")
+    near = ["env.tasks=[start-6, start-7, start-8]", "rollout.max_turns=6", "judge.kind=random_segment"]
+    result = train(configure(tmp_path / "run", tmp_path / "policy", *near, "optim.updates=2"))
+    trained = [line for line in metrics(result) if line["trained_tokens"]]
+    assert trained
+    assert all(line["ratio"] == pytest.approx(1.0, abs=1e-4) for line in trained)
+    assert sum(line["measured"] for line in metrics(result)) > 0
 
 
 def test_resuming_with_other_tasks_is_refused(line_policy: Path, tmp_path: Path) -> None:
