@@ -64,7 +64,9 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
     saved = checkpoint.complete(folder.checkpoints)[-1:] if resume else []
     policy: TrainablePolicy = build.policy(config.policy, saved[0].path if saved else None)
     horizon = config.rollout.max_turns * config.policy.max_reply_tokens
-    update = PolicyUpdate(policy.model, config.optim, horizon=horizon)
+    # The KL term is measured against the policy that the run began with, not the one that it goes on with.
+    first = build.policy(config.policy).model if saved and config.optim.kl > 0 else policy.model
+    update = PolicyUpdate(policy.model, config.optim, horizon=horizon, reference=first)
     done = 0
     if saved:
         done = saved[0].update
@@ -108,7 +110,7 @@ class _Loop:
 
     async def run(self, done: int) -> TrainResult:
         config, policy = self.config, self.policy
-        before = await self._evaluate(0)
+        before = await self._evaluate(0, anew=done == 0)
         for number in range(done, config.optim.updates):
             metrics = await self._update(number)
             self.folder.append("metrics.jsonl", metrics)
@@ -169,14 +171,24 @@ class _Loop:
             eligible_max=config.verify.eligible_max,
         )
 
-    async def _evaluate(self, done: int) -> tuple[Evaluation, ...]:
-        """Measure after ``done`` updates at every temperature; results that a resumed run already has are read back."""
+    async def _evaluate(self, done: int, *, anew: bool = True) -> tuple[Evaluation, ...]:
+        """Measure after ``done`` updates at every temperature; results that a resumed run already has are read back.
+
+        Raises:
+            ConfigError: a result is not there and cannot be measured ``anew``, since the weights are others by now.
+        """
         settings, found = self.config.evaluation, []
         for temperature in settings.temperatures:
             path = self.folder.evaluations / f"update-{done:06d}-T{temperature:g}.json"
-            if path.exists():
-                found.append(Evaluation.load(path))
+            if path.exists() and (stored := Evaluation.load(path)).split == settings.split:
+                found.append(stored)
                 continue
+            if not anew:
+                raise ConfigError(
+                    f"expected what was measured after {done} updates on split {settings.split!r} in {path}, got none, "
+                    "and the weights of that time are gone; resume with the evaluation.split and "
+                    "evaluation.temperatures that the run began with"
+                )
             result = await evaluate(
                 self.rollout, self.test_tasks, settings.episodes, temperature=temperature, seed=settings.seed
             )

@@ -184,6 +184,26 @@ def test_a_hybrid_model_trains(line_policy: Path, tmp_path: Path) -> None:
     assert sum(line["measured"] for line in metrics(result)) > 0
 
 
+def test_a_resumed_run_keeps_the_reference_of_its_kl_term(line_policy: Path, tmp_path: Path) -> None:
+    """With a KL term too: the divergence is measured from the policy that the run began with, not from the checkpoint."""
+    options = ("method=grpo", "optim.kl=0.5", "optim.lr=0.02")
+    whole = train(configure(tmp_path / "whole", line_policy, *options))
+    train(configure(tmp_path / "halves", line_policy, *options, "optim.updates=2"))
+    result = train(configure(tmp_path / "halves", line_policy, *options), resume=True)
+    assert same(weights(result), weights(whole))
+    assert [line["kl_ref"] for line in metrics(result)] == [line["kl_ref"] for line in metrics(whole)]
+    assert metrics(whole)[2]["kl_ref"] > 0
+
+
+def test_what_was_not_measured_before_training_is_not_made_up(line_policy: Path, tmp_path: Path) -> None:
+    """A temperature that is new on resume has no result from before training, and the run says so."""
+    train(configure(tmp_path, line_policy, "method=grpo", "optim.updates=1"))
+    changed = configure(tmp_path, line_policy, "method=grpo", "evaluation.temperatures=[1.0, 0.5]")
+    with pytest.raises(ConfigError, match="expected what was measured after 0 updates"):
+        train(changed, resume=True)
+    assert not (tmp_path / "evaluations" / "update-000000-T0.5.json").exists()
+
+
 def test_resuming_with_other_tasks_is_refused(line_policy: Path, tmp_path: Path) -> None:
     """A changed task set is noticed, not silently offset."""
     train(configure(tmp_path, line_policy, "method=grpo", "optim.updates=1"))
