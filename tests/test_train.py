@@ -185,7 +185,7 @@ def test_a_hybrid_model_trains(line_policy: Path, tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_keeps_the_reference_of_its_kl_term(line_policy: Path, tmp_path: Path) -> None:
-    """With a KL term too: the divergence is measured from the policy that the run began with, not from the checkpoint."""
+    """The divergence is measured from the policy that the run began with, not from the checkpoint."""
     options = ("method=grpo", "optim.kl=0.5", "optim.lr=0.02")
     whole = train(configure(tmp_path / "whole", line_policy, *options))
     train(configure(tmp_path / "halves", line_policy, *options, "optim.updates=2"))
