@@ -152,7 +152,7 @@ class _Loop:
         return {
             "update": number,
             **rollout_metrics(groups),
-            **attribution_metrics(verdicts),
+            **attribution_metrics(verdicts, groups),
             **statistics,
             "cpu_seconds": clock.cpu,
             "wall_seconds": clock.wall,
