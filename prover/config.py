@@ -22,6 +22,8 @@ NonNegative = Annotated[float, Field(ge=0)]
 """A number, at least 0."""
 Seed = Annotated[int, Field(ge=0)]
 """A whole number, at least 0."""
+SegmentLength = Annotated[int, Field(ge=1, le=4)]
+"""Turns of a segment, 1 to 4; longer ones are never measured."""
 FilePath = Annotated[Path, Field(strict=False)]
 """A path; text is taken as one."""
 
@@ -81,7 +83,7 @@ class ContrastJudgeConfig(Section):
     """Points at what a success did and no failure did; needs no model."""
 
     kind: Literal["contrast"] = "contrast"
-    max_length: Count = 4
+    max_length: SegmentLength = 4
     """Longest segment, in turns."""
 
 
@@ -89,7 +91,7 @@ class RandomSegmentJudgeConfig(Section):
     """Points anywhere: the control that a judge has to beat."""
 
     kind: Literal["random_segment"] = "random_segment"
-    max_length: Count = 1
+    max_length: SegmentLength = 1
     """Longest segment, in turns."""
 
 
@@ -220,7 +222,7 @@ class VerifyConfig(Section):
     eligible_max: Count = 3
     """Most successes of a group that is judged."""
     null_probe: Share = 0.1
-    """Share of eligible groups in which a random segment is measured too, as a yardstick; never credited."""
+    """Share of the groups with a valid proposal in which a random turn is measured too, as a yardstick; never credited."""
     restore_rng: bool = False
     """Whether continuations get the environment's recorded randomness back instead of fresh seeds."""
 
@@ -288,7 +290,7 @@ class OptimConfig(Section):
     minibatch: Count | None = None
     """Trajectories per optimizer step; all of the update when left out."""
     microbatch: Count = 16
-    """Trajectories per forward and backward pass; changes memory and speed, never the result."""
+    """Rows (one per trajectory in append mode) per forward and backward pass; changes memory and speed only."""
 
 
 class EvaluationConfig(Section):
