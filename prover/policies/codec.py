@@ -21,8 +21,8 @@ class HFCodec:
     The chat template is rendered once, with stand-ins for the contents, and cut at them. Its pieces are encoded with
     control tokens; the contents are encoded apart from them and without control tokens, so that ``<|im_start|>`` in an
     observation stays plain text. So do, in observations, markers such as ``<think>`` that tokenizers add without
-    calling them special. What a template does to contents (trimming, removing earlier reasoning) thereby has no effect: a
-    conversation only ever grows.
+    calling them special. What a template does to contents (trimming, removing earlier reasoning) thereby has no
+    effect: a conversation only ever grows.
     """
 
     def __init__(self, tokenizer: Any, *, eos_ids: frozenset[int] = frozenset()) -> None:
