@@ -20,6 +20,7 @@ from prover import __version__, build, preflight, stage
 from prover.config import RunConfig, effective_yaml, load_config, load_sft_config
 from prover.errors import ConfigError, DataError, ProverError, UnknownNameError
 from prover.evaluate import Evaluation, compare, evaluate
+from prover.folder import RunFolder
 
 app = typer.Typer(
     help="Train LLM agents with reinforcement learning and measure which of their decisions mattered.",
@@ -58,7 +59,7 @@ def train(
         raise ConfigError("Expected --run DIR with --resume, got none. Name the folder of the run to go on with.")
     folder = folder or Path("runs") / f"{config.method}-{time.strftime('%Y%m%d-%H%M%S')}"
     preflight.check_config(config)
-    preflight.check_run_folder(folder, resume=resume)
+    RunFolder(folder).check(resume=resume)
 
     from prover.display import Display, print_result
     from prover.train import train
@@ -94,7 +95,7 @@ def evaluate_policy(
         config = config.model_copy(update={"policy": config.policy.model_copy(update={"path": policy})})
     preflight.check_config(config)
     folder = out or Path("runs") / f"eval-{time.strftime('%Y%m%d-%H%M%S')}"
-    preflight.check_run_folder(folder, resume=False)
+    RunFolder(folder).check()
     (folder / "config.yaml").write_text(effective_yaml(config), encoding="utf-8")
     for result in asyncio.run(_evaluations(config)):
         result.save(folder / f"{result.split}-T{result.temperature:g}.json")

@@ -12,6 +12,7 @@
 
 import json
 import platform
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -37,30 +38,42 @@ class RunFolder:
         """Make the folder and write what is known at the start.
 
         Raises:
-            ConfigError: the folder cannot be written, already holds a run, or (to resume) holds none or one of another
-                config. A resumed run may be longer, and be evaluated and saved at other times.
+            ConfigError: see ``check``; or (to resume) it holds a run of another config. A resumed run may be longer,
+                and be evaluated and saved at other times.
         """
         folder = cls(path)
-        held = (path / "config.yaml").exists()
+        folder.check(resume=resume)
+        if resume:
+            _check_same(path / "config.yaml", config)
+        for part in (folder.evaluations, folder.checkpoints):
+            part.mkdir(exist_ok=True)
+        (path / "config.yaml").write_text(config, encoding="utf-8")
+        (path / "versions.json").write_text(json.dumps(_versions() | {"seed": seed}, indent=1))
+        return folder
+
+    def check(self, *, resume: bool = False) -> None:
+        """Check that a run can start or go on here, before anything heavy loads; the folder is made if there is none.
+
+        Raises:
+            ConfigError: it holds a run and is not to be resumed, holds none and is, or cannot be written.
+        """
+        held = (self.path / "config.yaml").exists()
         if held and not resume:
             raise ConfigError(
-                f"expected a new run folder, got {path}, which holds a run; choose another with --run PATH, or "
+                f"expected a new run folder, got {self.path}, which holds a run; choose another with --run PATH, or "
                 "add --resume"
             )
         if resume and not held:
-            raise ConfigError(f"expected a run to resume in {path}, found no config.yaml there; leave out --resume")
-        if held:
-            _check_same(path / "config.yaml", config)
+            raise ConfigError(
+                f"expected a run to resume in {self.path}, found no config.yaml there; leave out --resume"
+            )
         try:
-            for part in (folder.evaluations, folder.checkpoints):
-                part.mkdir(parents=True, exist_ok=True)
-            (path / "config.yaml").write_text(config, encoding="utf-8")
-            (path / "versions.json").write_text(json.dumps(_versions() | {"seed": seed}, indent=1))
+            self.path.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=self.path).close()
         except OSError as error:
             raise ConfigError(
-                f"expected a folder that can be written at {path}, got {error}; choose another with --run PATH"
+                f"expected a folder that can be written at {self.path}, got {error}; choose another with --run PATH"
             ) from error
-        return folder
 
     @property
     def evaluations(self) -> Path:

@@ -52,6 +52,19 @@ def test_there_must_be_a_run_to_resume(tmp_path: Path) -> None:
         RunFolder.create(tmp_path, "", 0, resume=True)
 
 
+def test_a_run_folder_is_new_or_resumed(tmp_path: Path) -> None:
+    """A check makes the folder and leaves nothing in it; a new run needs it without a run, a resumed one with one."""
+    folder = RunFolder(tmp_path / "a" / "b")
+    folder.check()
+    assert list(folder.path.iterdir()) == []
+    with pytest.raises(ConfigError, match="expected a run to resume in"):
+        folder.check(resume=True)
+    (folder.path / "config.yaml").write_text("seed: 0")
+    folder.check(resume=True)
+    with pytest.raises(ConfigError, match="which holds a run"):
+        folder.check()
+
+
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     """A file in its place is named."""
     (tmp_path / "file").write_text("")
