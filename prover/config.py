@@ -222,7 +222,7 @@ class VerifyConfig(Section):
     eligible_max: Count = 3
     """Most successes of a group that is judged."""
     null_probe: Share = 0.1
-    """Share of the groups with a valid proposal in which a random turn is measured too, as a yardstick; never credited."""
+    """Share of the groups with a valid proposal in which a random turn is measured as well; never credited."""
     restore_rng: bool = False
     """Whether continuations get the environment's recorded randomness back instead of fresh seeds."""
 
