@@ -88,6 +88,23 @@ def test_an_episode_is_recorded_turn_by_turn() -> None:
     assert found.n_sampled == 6 + 5 + 6
 
 
+def test_success_is_the_environments_verdict_and_no_sum_of_rewards() -> None:
+    """Rewards without ``info["success"]``, part of a graded score, make no success, and a success needs no reward."""
+
+    class Graded(LineEnv):
+        def step(self, action: str) -> Any:
+            observation, _, terminated, truncated, info = super().step(action)
+            return observation, 0.0 if terminated else 0.5, terminated, truncated, info
+
+    lost, won = (
+        episode(ScriptedPolicy(["right"] * 3), env=Graded, tasks=[task(6)], rules=replace(RULES, max_turns=n))
+        for n in (2, 3)
+    )
+    assert (lost.reward, lost.success, won.reward, won.success) == (1.0, False, 1.0, True)
+    group = Group(index=0, task=task(), trajectories=(lost, won))
+    assert (group.rewards_G.tolist(), group.n_success) == ([0.0, 1.0], 1)
+
+
 def test_the_turn_cap_ends_an_episode() -> None:
     """After ``max_turns`` turns there is no further request and no success."""
     policy = ScriptedPolicy(["look"], repeat=True)

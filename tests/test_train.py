@@ -15,6 +15,7 @@ from prover.errors import CheckpointError, ConfigError, FailureShareError
 from prover.policies.codec import HFCodec
 from prover.policies.hf import HFPolicy
 from prover.records import Group, NoProposal, Proposal
+from prover.rollout import Rollout
 from prover.testing import LineEnv
 from prover.train import TrainResult, train
 
@@ -133,6 +134,41 @@ def test_evaluation_leaves_training_bit_identical(grpo: TrainResult, line_policy
     result = train(configure(tmp_path, line_policy, "method=grpo", "evaluation.every=1", "evaluation.episodes=5"))
     assert same(weights(result), weights(grpo))
     assert (result.folder.evaluations / "update-000002-T1.json").exists()
+
+
+@pytest.mark.parametrize("method", ["grpo", "prover"])
+def test_no_update_starts_from_caches_of_others(
+    line_policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """What evaluations, continuations and older weights left in the cache could round differently: it is gone."""
+    kept: list[int] = []
+    groups = Rollout.groups
+
+    async def spy(self: Any, *args: Any, **kwargs: Any) -> list[Group]:
+        kept.append(len(self.policy._engine.store))
+        found = await groups(self, *args, **kwargs)
+        assert len(self.policy._engine.store) > 0
+        return found
+
+    monkeypatch.setattr(Rollout, "groups", spy)
+    train(configure(tmp_path, line_policy, f"method={method}", "evaluation.every=1"))
+    assert kept == [0, 0, 0]
+
+
+@pytest.mark.parametrize("decoding", ["free", "admissible"])
+@pytest.mark.parametrize("mode", ["append", "window"])
+def test_rows_are_trained_in_the_context_they_were_sampled_in(
+    line_policy: Path, tmp_path: Path, mode: str, decoding: str
+) -> None:
+    """In either mode of the transcript and of decoding, and at another temperature, the ratio of all tokens is 1."""
+    rules = (f"transcript.mode={mode}", "transcript.window=1", f"policy.decoding={decoding}", "policy.temperature=0.7")
+    # With a KL term all rows are scored, those of groups without contrast too.
+    result = train(configure(tmp_path, line_policy, *rules, "optim.kl=0.01", "optim.updates=2", "rollout.max_turns=5"))
+    for line in metrics(result):
+        assert line["trained_tokens"] == line["tokens"] > 0
+        assert line["ratio"] == pytest.approx(1.0, abs=1e-5)
+        assert (line["ratio_outside"], line["kl_old"]) == (0.0, pytest.approx(0.0, abs=1e-8))
+        assert line["verifier_failures"] == line["probe_failures"] == 0
 
 
 def test_a_run_repeats_itself(grpo: TrainResult, line_policy: Path, tmp_path: Path) -> None:
