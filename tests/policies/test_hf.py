@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from prover.errors import ConfigError, DataError, NumericsError, TokenError
 from prover.policies.codec import HFCodec
@@ -238,6 +239,16 @@ def test_folder_keeps_model_tokenizer_and_template(policy: HFPolicy, tmp_path: P
     policy.codec.eos_ids = policy._engine.eos_ids = loaded.codec.eos_ids
     asked = [request(opening, seed=seed) for seed in range(5)]
     assert answer(loaded, *asked) == answer(policy, *asked)
+
+
+def test_missing_weights_are_named(policy: HFPolicy, tmp_path: Path) -> None:
+    """Weights that the folder lacks are not made up at random."""
+    policy.save(tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    del weights["model.layers.1.mlp.up_proj.weight"]
+    save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(DataError, match=r"got none for model\.layers\.1\.mlp\.up_proj\.weight"):
+        HFPolicy.load(tmp_path)
 
 
 def test_missing_folder_is_named(tmp_path: Path) -> None:
