@@ -298,6 +298,7 @@ class EvaluationConfig(Section):
 
     split: str = "test"
     episodes: Count = 600
+    """Episodes per evaluation: the tasks of the split in their order, again from the first when they run out."""
     temperatures: Annotated[tuple[Positive, ...], Field(min_length=1)] = (1.0, 0.5)
     every: Annotated[int, Field(ge=0)] = 0
     """Updates between evaluations; 0 evaluates before and after training only."""

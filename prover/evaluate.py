@@ -114,13 +114,13 @@ class Evaluation:
 async def evaluate(
     rollout: Rollout, tasks: Sequence[Task], episodes: int, *, temperature: float, seed: int
 ) -> Evaluation:
-    """Play ``episodes`` episodes, spread evenly over the tasks in their order.
+    """Play ``episodes`` episodes: the tasks in their order, and again from the first where there are more episodes.
 
     Equal seeds give two policies the same tasks in the same order, so that they can be compared pairwise.
 
     Args:
         rollout: policy, environments and rules of the run.
-        tasks: tasks to play; each at least once when ``episodes`` allows.
+        tasks: tasks to play; with fewer episodes than tasks, only the first of them.
         episodes: number of episodes; beyond the number of tasks, tasks repeat with other sampling seeds.
         temperature: sampling temperature.
         seed: entropy of the evaluation, unrelated to the training seed.
