@@ -162,6 +162,28 @@ def test_replies_are_drawn_among_the_admissible_actions() -> None:
     assert row.logprobs[first] == 0.0
 
 
+def test_the_environment_hears_its_own_words() -> None:
+    """A policy whose vocabulary has no capitals still acts in an environment that tells them apart."""
+
+    class Small(ToyCodec):
+        def encode(self, text: str) -> list[int]:
+            return super().encode(text.lower())
+
+    class Loud(LineEnv):
+        def step(self, action: str) -> Any:
+            heard.append(action)
+            observation, reward, terminated, truncated, info = super().step(action.lower())
+            return observation, reward, terminated, truncated, info | {"admissible_actions": ["Left", "LOOK"]}
+
+    heard: list[str] = []
+    policy = UniformPolicy()
+    policy.codec = Small()
+    found = episode(policy, env=Loud, rules=replace(RULES, admissible=True))
+    assert set(heard[1:]) == {"Left", "LOOK"}
+    assert [turn.action for turn in found.turns] == heard
+    assert {turn.text for turn in found.turns[1:]} == {"left", "look"}
+
+
 def test_admissible_actions_that_cannot_be_written_are_left_out() -> None:
     """An action longer than the reply limit is no choice."""
     policy = ScriptedPolicy(["look"] * 2)
