@@ -22,8 +22,9 @@ from prover.policies.codec import HFCodec
 from prover.policies.hf import HFPolicy
 from prover.policies.words import build_word_tokenizer
 from prover.protocols import Codec, TextEnv
-from prover.records import TokenRow
+from prover.records import Completion, TokenRow
 from prover.seeds import derive, generator
+from prover.transcript import Transcript
 
 _DEMONSTRATIONS, _WEIGHTS, _ORDER = range(3)
 """First index of the seed path of each consumer of randomness."""
@@ -111,25 +112,13 @@ def collect(
 
 def token_row(codec: Codec, shown: Demonstration, write: Callable[[str], str] = str) -> TokenRow:
     """A demonstration as a token row whose taught actions are marked to be trained on."""
-    ids = codec.opening("", shown.opening)
-    turns, mask = [-1] * len(ids), [False] * len(ids)
-    for turn, (action, result, own) in enumerate(zip(shown.actions, shown.results, shown.taught, strict=True)):
-        reply = codec.action(write(action))
-        ids.extend(reply)
-        turns += [turn] * len(reply)
-        mask += [own] * len(reply)
-        if turn + 1 < len(shown.actions):
-            answer = codec.reply(result, closed=True)
-            ids.extend(answer)
-            turns += [-1] * len(answer)
-            mask += [False] * len(answer)
-    return TokenRow(
-        ids=np.array(ids, dtype=np.int64),
-        turn_of_token=np.array(turns, dtype=np.int64),
-        loss_mask=np.array(mask, dtype=np.bool_),
-        logprobs=np.zeros(len(ids)),
-        support=(None,) * len(ids),
-    )
+    transcript = Transcript.open(codec, system="", observation=shown.opening, temperature=1.0)
+    for action, result, own in zip(shown.actions, shown.results, shown.taught, strict=True):
+        ids = codec.action(write(action))
+        transcript.sampled(Completion(ids=ids, logprobs=(0.0,) * len(ids), finish="stop"), trained=own)
+        transcript.observed(result)
+    (row,) = transcript.rows()
+    return row
 
 
 def batches(rows: Sequence[TokenRow], batch_tokens: int, rng: np.random.Generator) -> list[list[TokenRow]]:
