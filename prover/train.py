@@ -51,8 +51,10 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
 
     Raises:
         ConfigError: the run folder cannot be used.
-        DataError: the environment's data is missing.
+        CheckpointError: the run to resume had other training tasks.
+        DataError: the data of the environment or the policy is missing.
         FailureShareError: too many episodes failed.
+        NumericsError: a loss, a gradient or logits are not finite.
     """
     if config.run is None:
         raise ConfigError("expected a run folder in `run`, got none; set run=PATH")
