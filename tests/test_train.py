@@ -185,9 +185,14 @@ def test_a_run_repeats_itself(grpo: TrainResult, line_policy: Path, tmp_path: Pa
 def test_a_resumed_run_equals_an_unbroken_one(grpo: TrainResult, line_policy: Path, tmp_path: Path) -> None:
     """Stopped after two updates and resumed, the run takes up its tasks and ends in the same weights and metrics."""
     train(configure(tmp_path, line_policy, "method=grpo", "optim.updates=2"))
+    files = ("metrics.jsonl", "trajectories.jsonl")
+    for file in files:  # What was written between the last checkpoint and the end of the process.
+        with (tmp_path / file).open("a") as lines:
+            lines.write('{"update": 2, "stale": true}\n{"update": 2, "st')
     result = train(configure(tmp_path, line_policy, "method=grpo"), resume=True)
     assert same(weights(result), weights(grpo))
     assert [line["loss"] for line in metrics(result)] == [line["loss"] for line in metrics(grpo)]
+    assert (tmp_path / files[1]).read_text() == (grpo.folder.path / files[1]).read_text()
 
 
 def test_a_hybrid_model_trains(line_policy: Path, tmp_path: Path) -> None:
