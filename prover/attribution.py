@@ -15,7 +15,7 @@ import numpy as np
 from prover.advantages import Sign, segment_credit
 from prover.estimates import jeffreys_difference
 from prover.protocols import Judge, Verifier
-from prover.records import Credit, Estimate, Group, NoProposal, Proposal
+from prover.records import Credit, Estimate, Group, NoProposal, Proposal, Segment
 from prover.seeds import derive, generator
 from prover.segments import validate_segment
 
@@ -85,7 +85,7 @@ class Attribution:
         if (reason := self._ineligible(group)) is not None:
             return Verdict(group=group.index, outcome=reason)
         try:
-            proposal = await self.judge.propose(group, seed=derive(seed, 0))
+            proposal = _checked(await self.judge.propose(group, seed=derive(seed, 0)))
             code = None if isinstance(proposal, NoProposal) else self._invalid(proposal, group)
         except Exception as error:
             return Verdict(group=group.index, outcome="judge_failed", detail=_trace(error))
@@ -145,6 +145,19 @@ class Attribution:
             return await self.verifier.verify(proposal, group, seed=derive(seed, 4))
         except Exception as error:
             return _trace(error)
+
+
+def _checked(reply: Proposal | NoProposal) -> Proposal | NoProposal:
+    """What a judge answered, if it is of the types it claims: it may be anybody's code."""
+    fields: list[tuple[object, type]] = [(reply.reason, str)]
+    if isinstance(reply, NoProposal):
+        fields.append((reply.detail, str))
+    else:
+        fields += [(reply.judge, str), (reply.segment, Segment)]
+    for value, kind in fields:
+        if type(value) is not kind:
+            raise TypeError(f"expected a judge's answer to hold {kind.__name__} values, got {value!r} in {reply!r}")
+    return reply
 
 
 def _trace(error: Exception) -> str:

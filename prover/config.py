@@ -300,9 +300,16 @@ class EvaluationConfig(Section):
     episodes: Count = 600
     """Episodes per evaluation: the tasks of the split in their order, again from the first when they run out."""
     temperatures: Annotated[tuple[Positive, ...], Field(min_length=1)] = (1.0, 0.5)
+    """Each is measured with the same tasks and seeds."""
     every: Annotated[int, Field(ge=0)] = 0
     """Updates between evaluations; 0 evaluates before and after training only."""
     seed: Seed = 0
+
+    @model_validator(mode="after")
+    def _temperatures_differ(self) -> Self:
+        if len(set(self.temperatures)) < len(self.temperatures):
+            raise ValueError(f"temperatures {list(self.temperatures)} name one twice; leave it out")
+        return self
 
 
 class CheckpointConfig(Section):
@@ -386,7 +393,6 @@ class SftConfig(Section):
     kv_heads: Count = 2
     intermediate: Count = 384
     seed: Seed = 0
-    eval_episodes: Count = 300
 
     @model_validator(mode="after")
     def _heads_divide(self) -> Self:

@@ -33,29 +33,24 @@ class RunFolder:
 
     path: Path
 
-    @classmethod
-    def create(cls, path: Path, config: str, seed: int, *, resume: bool = False) -> "RunFolder":
+    def begin(self, config: str, seed: int, *, resume: bool = False) -> None:
         """Make the folder and write what is known at the start.
 
         Raises:
-            ConfigError: see ``check``; or (to resume) it holds a run of another config. A resumed run may be longer,
-                and be evaluated and saved at other times.
+            ConfigError: see ``check``.
         """
-        folder = cls(path)
-        folder.check(resume=resume)
-        if resume:
-            _check_same(path / "config.yaml", config)
-        for part in (folder.evaluations, folder.checkpoints):
+        self.check(config, resume=resume)
+        for part in (self.evaluations, self.checkpoints):
             part.mkdir(exist_ok=True)
-        (path / "config.yaml").write_text(config, encoding="utf-8")
-        (path / "versions.json").write_text(json.dumps(_versions() | {"seed": seed}, indent=1))
-        return folder
+        (self.path / "config.yaml").write_text(config, encoding="utf-8")
+        (self.path / "versions.json").write_text(json.dumps(_versions() | {"seed": seed}, indent=1))
 
-    def check(self, *, resume: bool = False) -> None:
+    def check(self, config: str, *, resume: bool = False) -> None:
         """Check that a run can start or go on here, before anything heavy loads; the folder is made if there is none.
 
         Raises:
-            ConfigError: it holds a run and is not to be resumed, holds none and is, or cannot be written.
+            ConfigError: it holds a run and is not to be resumed; is to be resumed and holds none, or one of another
+                config (a resumed run may be longer, and be evaluated and saved more or less often); cannot be written.
         """
         held = (self.path / "config.yaml").exists()
         if held and not resume:
@@ -67,6 +62,8 @@ class RunFolder:
             raise ConfigError(
                 f"expected a run to resume in {self.path}, found no config.yaml there; leave out --resume"
             )
+        if resume:
+            _check_same(self.path / "config.yaml", config)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=self.path).close()
@@ -111,14 +108,15 @@ def _check_same(stored: Path, config: str) -> None:
     """A run goes on under the config that it began with, or its folder would tell less than the truth."""
     old, new = (yaml_text.parse(text, str(stored)) for text in (stored.read_text(encoding="utf-8"), config))
     for found in (old, new):
-        for key in ("run", "evaluation", "checkpoint"):
-            found.pop(key, None)
-        found.get("optim", {}).pop("updates", None)
+        for section, key in (("optim", "updates"), ("evaluation", "every")):
+            found.get(section, {}).pop(key, None)
+        for section in ("run", "checkpoint"):
+            found.pop(section, None)
     changed = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
     if changed:
         raise ConfigError(
             f"expected the config that the run in {stored.parent} began with, got another one in {', '.join(changed)}; "
-            "resume without overrides (optim.updates, evaluation and checkpoint may change), or start a new run"
+            "resume without overrides (optim.updates, evaluation.every and checkpoint may change), or start a new run"
         )
 
 

@@ -1,6 +1,8 @@
 """What can be checked before torch is loaded: names, options, packages, data."""
 
 import importlib.util
+import tempfile
+from pathlib import Path
 
 from prover import build
 from prover.config import RunConfig
@@ -22,6 +24,23 @@ def check_config(config: RunConfig) -> None:
         build.env_tasks(config.env, split)
     check_packages()
     build.policy_path(config.policy)
+
+
+def check_new_policy(path: Path) -> None:
+    """Check that a new policy can be written to a folder.
+
+    Raises:
+        ConfigError: It holds a model already, or cannot be written.
+    """
+    if (path / "config.json").exists():
+        raise ConfigError(f"Expected a new folder for the policy, got {path}, which holds a model. Set another `out`.")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path).close()
+    except OSError as error:
+        raise ConfigError(
+            f"Expected a folder that can be written at {path}, got {error}. Set another `out`."
+        ) from error
 
 
 def check_packages() -> None:

@@ -176,7 +176,7 @@ class Rollout:
             place.where, place.turn = "env.snapshot", turn
             snapshot, state_key = await host.checkpoint() if rules.record_states else (None, "")
             place.where = "policy.generate"
-            choices = self._choices(info)
+            choices = self.choices(info)
             request = Request(
                 ids=prompt, sampling=rules.sampling, seed=derive(seed, turn), choices=tuple(choices) or None
             )
@@ -212,16 +212,27 @@ class Rollout:
             transcript.observed(observation)
         return Played(turns=tuple(turns), reward=sum(t.reward for t in turns), success=success, end=end, tokens=tokens)
 
-    def _choices(self, info: dict[str, Any]) -> dict[tuple[int, ...], str]:
-        """The admissible actions by their token sequences; none where decoding is free or none are listed."""
+    def choices(self, info: dict[str, Any]) -> dict[tuple[int, ...], str]:
+        """The admissible actions by their token sequences; none where decoding is free or none are listed.
+
+        Raises:
+            TokenError: the policy can say none of those that are listed.
+        """
         choices: dict[tuple[int, ...], str] = {}
-        for action in (info.get("admissible_actions") or ()) if self.rules.admissible else ():
+        listed = (info.get("admissible_actions") or ()) if self.rules.admissible else ()
+        for action in listed:
             try:
                 ids = self.policy.codec.action(self.rules.text_format.write(action))
             except TokenError:  # The policy has no tokens for this action, so it could not have written it either.
                 continue
             if len(ids) <= self.rules.sampling.max_tokens:
                 choices[ids] = action
+        if listed and not choices:
+            raise TokenError(
+                f"expected a policy that can say the admissible actions in at most {self.rules.sampling.max_tokens} "
+                f"tokens, got one that can say none of {len(listed)} (e.g. {listed[0]!r}); use a policy with these "
+                "words (`prover sft` makes one), raise policy.max_reply_tokens, or set policy.decoding=free"
+            )
         return choices
 
 

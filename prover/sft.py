@@ -45,6 +45,22 @@ class Demonstrable(TextEnv, Protocol):
         """A scripted player of the episode that was last reset."""
 
 
+class _Wanderer:
+    """Plays at random."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+
+    def act(self, observation: str, info: Mapping[str, Any]) -> str:
+        """Any admissible action."""
+        if not info.get("admissible_actions"):
+            raise ConfigError(
+                "expected an environment with an expert(seed) method or with info['admissible_actions'], got neither; "
+                "demonstrations need one of them"
+            )
+        return str(self._rng.choice(info["admissible_actions"]))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demonstration:
     """A solved episode."""
@@ -59,14 +75,17 @@ class Demonstration:
 
 
 def demonstrate(env: TextEnv, task: str, *, seed: int, noise: float, max_turns: int) -> Demonstration | None:
-    """The expert's episode of a task with a share of random steps; None when it is not solved within ``max_turns``."""
-    if not isinstance(env, Demonstrable):
-        raise ConfigError(
-            f"expected an environment with an expert(seed) method, got {type(env).__name__}; demonstrations need one"
-        )
+    """The expert's episode of a task with a share of random steps; None when it is not solved within ``max_turns``.
+
+    An environment without an expert is played at random: what is solved by chance is worth showing as well.
+
+    Raises:
+        ConfigError: the environment has neither an expert nor lists admissible actions.
+    """
     rng = generator(seed)
     opening, info = env.reset(seed=seed, options={"task": task})
-    player, observation = env.expert(seed), opening
+    player: Player = env.expert(seed) if isinstance(env, Demonstrable) else _Wanderer(rng)
+    observation = opening
     actions: list[str] = []
     results: list[str] = []
     taught: list[bool] = []
@@ -93,7 +112,7 @@ def collect(
     """``n`` demonstrations of tasks drawn with replacement; unsolved episodes are drawn again.
 
     Raises:
-        ConfigError: the expert solves less than one in ten, so that demonstrations would teach a biased sample.
+        ConfigError: less than one episode in ten is solved, so that demonstrations would teach a biased sample.
     """
     rng = generator(seed)
     found: list[Demonstration] = []
@@ -105,7 +124,7 @@ def collect(
         if len(found) == n:
             return found
     raise ConfigError(
-        f"expected the expert to solve at least one episode in ten within {max_turns} turns, got {len(found)} of "
+        f"expected one episode in ten or more to be solved within {max_turns} turns, got {len(found)} of "
         f"{10 * n}; raise max_turns or lower noise"
     )
 

@@ -37,8 +37,10 @@ class PolicyUpdate:
         start = model if reference is None else reference
         self._reference = copy.deepcopy(start).eval() if config.kl > 0 else None
 
-    def step(self, rows: Sequence[TrainRow], *, seed: int) -> dict[str, float]:
+    def step(self, rows: Sequence[TrainRow], *, seed: int) -> dict[str, float | None]:
         """Optimize on the rows of one update; returns means over the trained tokens and the gradient's norm.
+
+        Means are None when nothing was trained.
 
         Trajectories are drawn into mini-batches from ``seed``. How a mini-batch is cut into micro-batches changes
         memory and speed, never its loss: every token's weight is fixed by the whole mini-batch.
@@ -63,6 +65,7 @@ class PolicyUpdate:
                     self.optimizer.step()
                 self.optimizer.zero_grad()
         return {
+            **dict.fromkeys(("ratio", "ratio_outside", "clipped", "kl_old", "entropy")),
             **mean_metrics(losses),
             "loss": sum(float(loss.value) for loss in losses) / max(1, len(norms)),
             "gradient_norm": float(np.mean(norms)) if norms else 0.0,

@@ -237,12 +237,42 @@ def test_a_resumed_run_keeps_the_reference_of_its_kl_term(line_policy: Path, tmp
 
 
 def test_what_was_not_measured_before_training_is_not_made_up(line_policy: Path, tmp_path: Path) -> None:
-    """A temperature that is new on resume has no result from before training, and the run says so."""
+    """Trained weights are never measured as if they were the first ones: a lost result is an error on resume."""
     train(configure(tmp_path, line_policy, "method=grpo", "optim.updates=1"))
-    changed = configure(tmp_path, line_policy, "method=grpo", "evaluation.temperatures=[1.0, 0.5]")
+    lost = tmp_path / "evaluations" / "update-000000-T1.json"
+    lost.unlink()
     with pytest.raises(ConfigError, match="expected what was measured after 0 updates"):
-        train(changed, resume=True)
-    assert not (tmp_path / "evaluations" / "update-000000-T0.5.json").exists()
+        train(configure(tmp_path, line_policy, "method=grpo"), resume=True)
+    assert not lost.exists()
+
+
+def test_a_resumed_run_is_measured_as_it_began(line_policy: Path, tmp_path: Path) -> None:
+    """Other temperatures or episodes would compare unlike things; the message names the section."""
+    train(configure(tmp_path, line_policy, "method=grpo", "optim.updates=1"))
+    with pytest.raises(ConfigError, match="another one in evaluation"):
+        train(configure(tmp_path, line_policy, "method=grpo", "evaluation.episodes=12"), resume=True)
+
+
+def test_a_run_is_not_resumed_backwards(line_policy: Path, tmp_path: Path) -> None:
+    """Fewer updates than were done are an error, not a relabelled result."""
+    train(configure(tmp_path, line_policy, "method=grpo", "optim.updates=2"))
+    with pytest.raises(ConfigError, match=r"expected optim\.updates of at least 2"):
+        train(configure(tmp_path, line_policy, "method=grpo", "optim.updates=1"), resume=True)
+
+
+def test_a_policy_that_cannot_say_the_actions_is_refused(line_policy: Path, tmp_path: Path) -> None:
+    """Admissible decoding never turns into free decoding in silence, and no half-made run is left behind."""
+    config = configure(tmp_path / "run", line_policy, "method=grpo", "policy.max_reply_tokens=1")
+    with pytest.raises(ConfigError, match=r"can say none of 3 \(e\.g\. 'left'\)"):
+        train(config)
+    assert not (tmp_path / "run" / "config.yaml").exists()
+
+
+def test_a_context_too_small_for_the_first_prompt_is_refused(line_policy: Path, tmp_path: Path) -> None:
+    """An episode without a single turn is no failure of the policy, so the run does not start."""
+    config = configure(tmp_path / "run", line_policy, "policy.max_reply_tokens=4", "policy.context_limit=6")
+    with pytest.raises(ConfigError, match="expected a first prompt and a reply of 4 tokens"):
+        train(config)
 
 
 def test_resuming_with_other_tasks_is_refused(line_policy: Path, tmp_path: Path) -> None:
