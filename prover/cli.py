@@ -64,6 +64,10 @@ def train(
     from prover.display import Display, print_result
     from prover.train import train
 
+    print(
+        f"method {config.method}, seed {config.seed}, {config.env.kind} split {config.env.split}, policy "
+        f"{config.policy.path}, decoding {config.policy.decoding}, transcript {config.transcript.mode}, run {folder}"
+    )
     try:
         with Display(config.optim.updates) as display:
             result = train(config.model_copy(update={"run": folder}), resume=resume, watch=display.watch)

@@ -156,7 +156,9 @@ async def evaluate(
         rollout.rules, sampling=replace(rollout.rules.sampling, temperature=temperature), record_states=False
     )
     player = replace(rollout, rules=rules)
-    chosen = [tasks[index % len(tasks)] for index in range(episodes)]
+    # Splits may be sorted by task type: fewer episodes than tasks are spread over the whole split.
+    stride = max(1.0, len(tasks) / episodes)
+    chosen = [tasks[int(index * stride) % len(tasks)] for index in range(episodes)]
     runs = await player.episodes(chosen, seeds=[derive(seed, index) for index in range(episodes)])
     failures = [run for run in runs if isinstance(run, Failure)]
     if failures and len(failures) == episodes:
