@@ -360,3 +360,20 @@ def test_means_of_nothing_are_not_numbers() -> None:
     assert [metrics[name] for name in (*names, "proposal_valid_rate", "probe_mean_delta")] == [None] * 7
     assert (metrics["eligible_rate"], metrics["extra_turns"]) == (0.0, 0.0)
     assert attribution_metrics([], [])["eligible_rate"] is None
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Proposal(segment=Segment(trajectory=0, start=1, end=2), reason={"turn": 1}, judge="scripted"),  # type: ignore[arg-type]  # the fault
+        NoProposal(reason="none", detail=RuntimeError("down")),  # type: ignore[arg-type]  # the fault
+        NoProposal(reason=None),  # type: ignore[arg-type]  # the fault
+    ],
+    ids=["reason", "detail", "no reason"],
+)
+def test_an_answer_of_other_types_is_a_failure_of_the_judge(reply: Proposal | NoProposal) -> None:
+    """It is counted, with what was wrong, and never reaches the run's files."""
+    verifier = ScriptedVerifier()
+    (verdict,) = judged(ScriptedJudge([reply]), verifier, group(True, False, False, False))
+    assert (verdict.outcome, verifier.asked) == ("judge_failed", [])
+    assert "expected a judge's answer to hold str values" in verdict.detail

@@ -194,3 +194,9 @@ def test_sft_needs_a_folder_and_heads_that_divide() -> None:
 def test_the_examples_are_valid(file: str) -> None:
     """Every example can be loaded."""
     (load_sft_config if file.startswith("sft") else load_config)(EXAMPLES / file)
+
+
+def test_a_temperature_is_measured_once() -> None:
+    """The same temperature twice would write one result over the other."""
+    with pytest.raises(ConfigError, match="name one twice"):
+        load_config(None, ["evaluation.temperatures=[1.0, 0.5, 1.0]"])

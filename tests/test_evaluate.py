@@ -255,3 +255,24 @@ def test_results_without_common_tasks_are_not_compared() -> None:
     """The message says how many tasks each side has."""
     with pytest.raises(DataError, match="got 1 and 2 tasks none in common"):
         compare(of(episode("a", True)), of(episode("b", True), episode("c", True)))
+
+
+def test_repeated_tasks_are_clustered_in_the_interval() -> None:
+    """Ten tasks five times, half of them solved: sd .527, standard error .167, t(9) 2.262, so 50 +- 37.7 points."""
+    episodes = [episode(f"t{number}", number % 2 == 0) for number in range(10) for _ in range(5)]
+    low, high = of(*episodes).interval() or (0.0, 0.0)
+    assert (low, high) == pytest.approx((0.5 - 0.37703, 0.5 + 0.37703), abs=1e-4)
+
+
+def test_fewer_episodes_than_tasks_are_spread_over_the_split() -> None:
+    """Four episodes of eight tasks play every second one, not the first four."""
+    found = evaluated(ScriptedPolicy(["right"], repeat=True), range(8), 4)
+    assert [e.task for e in found.episodes] == ["start-0", "start-2", "start-4", "start-6"]
+
+
+def test_a_comparison_shows_rates_on_the_common_tasks() -> None:
+    """What only one side has played changes neither rate."""
+    before = of(episode("a", False), episode("b", True), episode("only before", True))
+    after = of(episode("a", True), episode("b", True), episode("only after", False))
+    found = compare(before, after)
+    assert (found.before, found.after, found.difference.mean) == (0.5, 1.0, 0.5)

@@ -46,3 +46,13 @@ def test_a_missing_package_is_named_with_its_extra(model: Path, monkeypatch: pyt
         ConfigError, match=re.escape("The package 'torch' is not installed: pip install 'prover[train]'.")
     ):
         preflight.check_packages()
+
+
+def test_a_new_policy_needs_a_folder_of_its_own(model: Path, tmp_path: Path) -> None:
+    """A model is never overwritten, and a place that cannot be written is found before anything is taught."""
+    preflight.check_new_policy(tmp_path / "new")
+    with pytest.raises(ConfigError, match="which holds a model"):
+        preflight.check_new_policy(model)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="Expected a folder that can be written"):
+        preflight.check_new_policy(tmp_path / "file")

@@ -6,10 +6,10 @@ import pytest
 
 from prover import stage
 from prover.config import load_config
-from prover.errors import UnknownNameError
+from prover.errors import ConfigError, UnknownNameError
 from prover.host import InlineHost, ProcessHost
 from prover.records import Sampling
-from prover.testing import ScriptedPolicy
+from prover.testing import ScriptedPolicy, UniformPolicy
 
 
 def test_rules_say_what_the_config_says() -> None:
@@ -86,3 +86,37 @@ def test_a_rollout_plays_the_configured_environment() -> None:
             return all(trajectory.success and trajectory.n_turns == 2 for trajectory in groups[0].trajectories)
 
     assert asyncio.run(play())
+
+
+def probe(*overrides: str, policy: UniformPolicy) -> None:
+    """Look at a task of LineEnv as a run does before it starts."""
+    config = load_config(None, ["env.kind=line", "rollout.concurrency=1", *overrides])
+
+    async def look() -> None:
+        async with stage.host_pool(config) as hosts:
+            await stage.probed(stage.rollout(config, policy, hosts), stage.tasks(config.env, "train")[0])
+
+    asyncio.run(look())
+
+
+def test_a_policy_that_says_all_actions_passes() -> None:
+    """The toy codec spells every action in at most six tokens."""
+    probe(policy=UniformPolicy())
+
+
+def test_a_policy_without_words_for_the_actions_is_refused() -> None:
+    """Three tokens spell none of left, look and right with its end token."""
+    with pytest.raises(ConfigError, match=r"can say none of 3 \(e\.g\. 'left'\)"):
+        probe("policy.max_reply_tokens=3", policy=UniformPolicy())
+
+
+def test_actions_that_cannot_be_said_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    """Five tokens spell left and look but not right: the run goes on, and the log says so."""
+    probe("policy.max_reply_tokens=5", policy=UniformPolicy())
+    assert "cannot say every admissible action" in capsys.readouterr().out
+
+
+def test_a_prompt_that_does_not_fit_is_refused() -> None:
+    """An episode without a turn would look like a failure of the policy."""
+    with pytest.raises(ConfigError, match="expected a first prompt and a reply of 16 tokens"):
+        probe("policy.context_limit=20", policy=UniformPolicy(context_limit=20))
