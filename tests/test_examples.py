@@ -1,0 +1,68 @@
+"""The examples run, at a small size, with the policy that comes with ProVer."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from prover.cli import main
+from prover.config import load_sft_config
+from prover.evaluate import Evaluation
+from prover.policies.hf import HFPolicy
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
+SMALL = ["optim.updates=1", "rollout.groups=2", "rollout.group_size=4", "evaluation.temperatures=[1.0]"]
+
+
+def run(*words: object) -> int:
+    """Exit code of a command."""
+    with pytest.raises(SystemExit) as stopped:
+        main([str(word) for word in words])
+    return int(stopped.value.code or 0)
+
+
+def test_households_train(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One update on generated households: measured before and after, with a readable record of every episode."""
+    folder = tmp_path / "run"
+    assert run("train", EXAMPLES / "households.yaml", *SMALL, "evaluation.episodes=40", "--run", folder) == 0
+    shown = capsys.readouterr().out
+    assert "success in % on held-out tasks (test)" in shown
+    assert str(folder) in shown
+    episodes = [json.loads(line) for line in (folder / "trajectories.jsonl").read_text().splitlines()]
+    assert len(episodes) == 8
+    assert episodes[0]["opening"].startswith("-= Welcome to TextWorld, ALFRED! =-")
+    # The shipped policy solves about a quarter: none or nearly all of 40 would mean that it does not fit its games.
+    before = Evaluation.load(folder / "evaluations" / "update-000000-T1.json")
+    assert 1 <= before.successes <= 28
+
+
+def test_original_games_train(shared: Path, tmp_path: Path) -> None:
+    """The same policy trains on games of the official layout."""
+    expand = [sys.executable, str(shared / "data" / "alfworld" / "expand.py"), str(tmp_path / "games"), "--limit", "6"]
+    subprocess.run(expand, check=True, capture_output=True)
+    words = [*SMALL, f"env.data={tmp_path / 'games'}", "evaluation.episodes=6", "rollout.max_turns=10"]
+    with pytest.warns(UserWarning, match="6"):
+        assert run("train", EXAMPLES / "alfworld.yaml", *words, "--run", tmp_path / "run") == 0
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    assert json.loads(lines[0])["episodes"] == 8
+
+
+def test_the_recipe_makes_a_policy_like_the_shipped_one(tmp_path: Path) -> None:
+    """A few demonstrations with the recipe's sizes: the same architecture and tokens, ready to be trained on."""
+    out = tmp_path / "small"
+    assert run("sft", EXAMPLES / "sft.yaml", f"out={out}", "demonstrations=30", "epochs=1") == 0
+    made = HFPolicy.load(out).model.config
+    shipped = HFPolicy.load(ROOT / "prover" / "policies" / "small").model.config
+    for name in ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "model_type"):
+        assert getattr(made, name) == getattr(shipped, name)
+    assert load_sft_config(EXAMPLES / "sft.yaml").hidden == shipped.hidden_size
+
+
+def test_the_shipped_weights_are_small() -> None:
+    """They are safetensors of less than 6 MB."""
+    folder = ROOT / "prover" / "policies" / "small"
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 6_000_000
+    assert (folder / "model.safetensors").is_file()
