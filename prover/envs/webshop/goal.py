@@ -48,7 +48,9 @@ def synthetic_goals(products: Iterable[Product], instructions: Mapping[str, Any]
     return _numbered(_synthetic(products, instructions))
 
 
-def human_goals(products: Iterable[Product], instructions: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[Goal, ...]:
+def human_goals(
+    products: Iterable[Product], instructions: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> tuple[Goal, ...]:
     """The goals that people wrote; those without attributes are left out, as WebShop does.
 
     Args:

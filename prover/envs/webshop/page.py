@@ -1,7 +1,7 @@
 """Pages: what a shopper reads and can click, as WebShop's templates show it.
 
-Every page is a list of text nodes. ``text`` joins them with ``[SEP]``; ``text_rich`` writes one a line and marks what can
-be clicked and what was.
+Every page is a list of text nodes. ``text`` joins them with ``[SEP]``; ``text_rich`` writes one a line and marks what
+can be clicked and what was.
 """
 
 import json
@@ -61,7 +61,9 @@ def _rich(node: Node, address: str, visited: Iterable[str]) -> str:
     if node.kind == "button":
         return f"[button] {node.text} [button_]"
     lead, clicked = ("  ", f'"{node.text}"' in address) if node.kind == "option" else ("\n", node.text in visited)
-    return f"{lead}[clicked button] {node.text} [clicked button_]" if clicked else f"{lead}[button] {node.text} [button_]"
+    return (
+        f"{lead}[clicked button] {node.text} [clicked button_]" if clicked else f"{lead}[button] {node.text} [button_]"
+    )
 
 
 def index(instruction: str) -> Page:

@@ -7,6 +7,8 @@ from typing import Any
 
 MISSING_PRICE = 100.0
 """Price of a product that has none."""
+STEP = "\u203a"
+"""Between the parts of a path of categories."""
 UNKNOWN_ATTRIBUTE = "DUMMY_ATTR"
 """What WebShop puts where the attributes of a product are not known."""
 
@@ -22,7 +24,7 @@ class Product:
     query: str
     """The search by which it was found, e.g. ``console tables``; lower case."""
     product_category: str
-    """Path of categories, parted by ``›``."""
+    """Path of categories, parted by ``STEP``."""
     title: str
     description: str
     bullets: tuple[str, ...]
@@ -37,6 +39,10 @@ class Product:
     """What is known about it, hidden from the shopper, e.g. ``machine wash``."""
     nouns: tuple[str, ...] = ()
     """Nouns of the title in lower case, repeated as in the title."""
+
+    def option_of(self, value: str) -> str:
+        """Name of the option that a click on a value sets: the last one that has it."""
+        return [name for name, values in self.options if value in values][-1]
 
     @property
     def search_text(self) -> str:

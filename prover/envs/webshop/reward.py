@@ -16,7 +16,7 @@ from typing import Any, Literal
 from rapidfuzz import fuzz, utils
 
 from prover.envs.webshop.goal import Goal
-from prover.envs.webshop.product import Product
+from prover.envs.webshop.product import STEP, Product
 
 Variant = Literal["original", "value_match"]
 """How options are compared."""
@@ -26,14 +26,17 @@ VARIANTS: tuple[Variant, ...] = ("original", "value_match")
 _THRESHOLD = 85
 _LATIN_1 = dict.fromkeys(range(128, 256))  # thefuzz drops these characters, and these only
 
-COLOURS = tuple(
-    "alabaster apricot aqua ash asphalt azure banana beige black blue blush bordeaux bronze brown burgundy camel camo "
-    "caramel champagne charcoal cheetah chestnut chocolate christmas coffee cognac copper coral cranberry cream crystal "
-    "dark denim eggplant elephant espresso fuchsia gold granite grape graphite grass gray green grey heather indigo "
-    "ivory ivy khaki lavender lemon leopard light lilac lime magenta maroon mauve merlot midnight mint mocha multicolor "
-    "mushroom mustard natural navy nude olive orange peach pewter pink plum purple rainbow red rose royal rust sand "
-    "sapphire seashell silver skull slate steel stone stonewash sunflower tan taupe teal tiger turquoise violet walnut "
-    "wheat white wine yellow".split()
+COLOURS = (
+    *("alabaster", "apricot", "aqua", "ash", "asphalt", "azure", "banana", "beige", "black", "blue", "blush"),
+    *("bordeaux", "bronze", "brown", "burgundy", "camel", "camo", "caramel", "champagne", "charcoal", "cheetah"),
+    *("chestnut", "chocolate", "christmas", "coffee", "cognac", "copper", "coral", "cranberry", "cream", "crystal"),
+    *("dark", "denim", "eggplant", "elephant", "espresso", "fuchsia", "gold", "granite", "grape", "graphite"),
+    *("grass", "gray", "green", "grey", "heather", "indigo", "ivory", "ivy", "khaki", "lavender", "lemon", "leopard"),
+    *("light", "lilac", "lime", "magenta", "maroon", "mauve", "merlot", "midnight", "mint", "mocha", "multicolor"),
+    *("mushroom", "mustard", "natural", "navy", "nude", "olive", "orange", "peach", "pewter", "pink", "plum"),
+    *("purple", "rainbow", "red", "rose", "royal", "rust", "sand", "sapphire", "seashell", "silver", "skull"),
+    *("slate", "steel", "stone", "stonewash", "sunflower", "tan", "taupe", "teal", "tiger", "turquoise", "violet"),
+    *("walnut", "wheat", "white", "wine", "yellow"),
 )
 """Words that stand for a whole option that contains them; the first one wins."""
 
@@ -86,8 +89,7 @@ def reward(
     r_type, query_match, category_match, title_score = type_reward(wanted, bought)
     attributes = sum(attribute_found(attribute, bought) for attribute in goal.attributes)
     matched = sum(
-        any(option_matches(name, value, chosen, variant) for chosen in options.values())
-        for name, value in goal.options
+        any(option_matches(name, value, chosen, variant) for chosen in options.values()) for name, value in goal.options
     )
     r_price = bought.price <= goal.price_upper
     n = len(goal.attributes) + len(goal.options) + 1
@@ -140,8 +142,8 @@ def option_matches(name: str, value: str, chosen: str, variant: Variant = "origi
         chosen: the value that was chosen.
         variant: how options are compared.
 
-    >>> option_matches("color", "light blue", "light blue"), option_matches("color", "light blue", "light blue", "value_match")
-    (False, True)
+    >>> [option_matches("color", "light blue", "light blue", variant) for variant in VARIANTS]
+    [False, True]
     """
     if variant == "value_match" or not name:
         asked = colour_of(value)
@@ -168,7 +170,8 @@ def best_options(goal: Goal, bought: Product, variant: Variant = "original") -> 
     choices = []
     for name, values in bought.options:
         ways: dict[frozenset[int], str] = {frozenset(): ""}
-        for value in sorted(values, key=lambda value: asked.get(name) != value):
+        clickable = [value for value in values if bought.option_of(value) == name]
+        for value in sorted(clickable, key=lambda value: asked.get(name) != value):
             hits = frozenset(
                 place for place, (key, wish) in enumerate(goal.options) if option_matches(key, wish, value, variant)
             )
@@ -191,7 +194,7 @@ def _plain(text: str) -> str:
 
 @lru_cache(maxsize=1 << 12)
 def _path(product_category: str) -> frozenset[str]:
-    return frozenset(part.strip() for part in product_category.split("›"))
+    return frozenset(part.strip() for part in product_category.split(STEP))
 
 
 def _categories(product: Product) -> frozenset[str]:

@@ -1,5 +1,6 @@
 """Session: all that changes while one shopper is in the shop."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
@@ -37,6 +38,12 @@ class Session:
     def done(self) -> bool:
         """Whether something was bought, which ends the episode."""
         return self.page == "done"
+
+    @property
+    def address(self) -> str:
+        """The tail of the page's address in WebShop; ``text_rich`` finds the chosen options in it."""
+        words = self.query.replace(" ", "+")
+        return f"{self.asin}/{words}/{self.number}/{json.dumps(dict(self.options))}"
 
     def key(self, visited: bool) -> str:
         """Hash of the state, the same in every process.

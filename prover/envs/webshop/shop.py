@@ -51,7 +51,7 @@ class Shop:
         self.search = lru_cache(maxsize=4096)(self._search)
 
     def _search(self, query: str) -> tuple[str, ...]:
-        """Asins of what a query finds, best first. WebShop's back doors (``<r>``, ``<c>``, ...) are plain words here."""
+        """Asins of what a query finds, best first. WebShop's back doors (``<r>``, ``<c>``...) are plain words here."""
         return tuple(asin for asin, _ in self._index.search(terms(query), FOUND))
 
     def page(self, session: Session) -> Page:
@@ -108,9 +108,8 @@ class Shop:
             return replace(session, page="item")
         if what in _SUB_PAGES:
             return replace(session, page=_SUB_PAGES[what])
-        # Where two options have the same value, the later one takes the click.
-        name = [name for name, values in self.products[session.asin].options if what in values][-1]
-        return replace(session, options=tuple(sorted({**dict(session.options), name: what}.items())))
+        chosen = {**dict(session.options), self.products[session.asin].option_of(what): what}
+        return replace(session, options=tuple(sorted(chosen.items())))
 
     def reward(self, session: Session, variant: Variant = "original") -> Reward:
         """What buying the session's product with the chosen options is worth."""

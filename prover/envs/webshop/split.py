@@ -1,9 +1,9 @@
 """Which goals are trained on and which are tested on.
 
 ``by_product`` shares no product between its splits and is the one to report. ``paper`` is WebShop's own (goals 0-499
-test, 500-1499 dev, the rest train, after a shuffle with seed 233), ``verl`` that of verl-agent on the same shuffle (0-499
-test, the rest train); both share most of their products. Goals whose text occurs in a split that is tested on are left
-out of the others, and a split that still shares an id or a text with another is refused.
+test, 500-1499 dev, the rest train, after a shuffle with seed 233), ``verl`` that of verl-agent on the same shuffle
+(0-499 test, the rest train); both share most of their products. Goals whose text occurs in a split that is tested on
+are left out of the others, and a split that still shares an id or a text with another is refused.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

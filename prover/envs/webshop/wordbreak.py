@@ -11,8 +11,9 @@ MAX_LENGTH = 255
 """Longer words are cut into pieces of so many characters."""
 
 # Letters of the class string: L letter, H Hebrew letter, D digit, K Katakana, U joins words (_), x is ignored inside
-# words, z joins emoji, v asks for an emoji, M modifies one, P emoji, R half a flag, k may carry a key cap, c the key cap,
-# m : between letters, n , between digits, q . between both, s ', d ", C Han, J Hiragana, S South East Asian, - other.
+# words, z joins emoji, v asks for an emoji, M modifies one, P emoji, R half a flag, k may carry a key cap, c the key
+# cap, m : between letters, n , between digits, q . between both, s ', d ", C Han, J Hiragana, S South East Asian,
+# - other.
 _X = "[xzvcM]*"
 _LETTER, _DIGIT, _KANA = f"[LH]{_X}", f"D{_X}", f"K{_X}"
 _JOIN, _IN_WORD, _IN_NUMBER = f"(?:U{_X})", f"[mqs]{_X}", f"[nqs]{_X}"
