@@ -45,7 +45,7 @@ class WebShopEnv(gymnasium.Env[str, str]):
     >>> observation.split(" [SEP] ")[:2], info["admissible_actions"][0][:7]
     (['WebShop', 'Instruction:'], 'search[')
     >>> env.step("search[bath towel]")[0].split(" [SEP] ")[3]
-    'Page 1 (Total results: 50)'
+    'Page 1 (Total results: 16)'
 
     Raises:
         ConfigError: an argument makes no sense.

@@ -7,7 +7,7 @@ can be clicked and what was.
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from prover.envs.webshop.product import Product
 
@@ -22,8 +22,7 @@ _RATING = "N.A."  # WebShop never shipped its reviews
 _HTML_SAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "'": "\\u0027"})
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """A piece of text."""
 
     text: str
@@ -128,7 +127,7 @@ def done(asin: str, options: Iterable[tuple[str, str]], reward: float) -> Page:
         *("category", "product category", "query", "Goal ", "None", "Reward", "Your score (min 0.0, max 1.0)"),
         *(str(reward), "Reward Details ", "None"),
     )
-    return Page(nodes=tuple(map(Node, texts)), clickables=())
+    return Page(nodes=tuple(Node(text) for text in texts), clickables=())
 
 
 def _heading(instruction: str) -> list[Node]:

@@ -13,7 +13,7 @@ _OPENING = re.compile(
     r"^(?:(?:find me|i am looking for|i'm looking for|i would like|i'd like|i need|i want|looking for|get me|to buy"
     r"|a|an|some|the)\b\s*)+"
 )
-_OPTIONS = re.compile(r" with (?=[^:]{1,30}: )(.*)$", re.DOTALL)
+_OPTIONS = re.compile(r" with (?=(?:(?! with )[^:,]){1,30}: )(.*)$", re.DOTALL)
 _OPTION_NAME = re.compile(r"(?:^|, and )[^:]{1,30}: ")
 _FILLERS = STOP_WORDS | {"me", "my", "i", "am", "that", "which", "can", "from", "also", "would", "like", "need", "want"}
 

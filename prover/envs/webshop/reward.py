@@ -3,8 +3,9 @@
 ``reward = r_type * (attributes found + options matched + price fits) / (attributes + options + 1)`` of the goal.
 Strings match from a ``token_set_ratio`` of 86 on (``thefuzz``, here with ``rapidfuzz``).
 
-WebShop compares the options of its synthetic goals as (name, value) pairs, so that a goal whose value only contains a
-colour word ("light blue") is never fully matched, whatever is bought. ``value_match`` compares values with values.
+WebShop reads a chosen value that contains a colour word as that word, but compares it with the (name, value) pair of a
+synthetic goal as it stands. So a goal with a colour word inside another word ("rectangular" holds "tan") is never fully
+matched, whatever is bought. ``value_match`` compares values with values.
 """
 
 from collections.abc import Mapping
@@ -142,7 +143,7 @@ def option_matches(name: str, value: str, chosen: str, variant: Variant = "origi
         chosen: the value that was chosen.
         variant: how options are compared.
 
-    >>> [option_matches("color", "light blue", "light blue", variant) for variant in VARIANTS]
+    >>> [option_matches("shape", "rectangular", "rectangular", variant) for variant in VARIANTS]
     [False, True]
     """
     if variant == "value_match" or not name:

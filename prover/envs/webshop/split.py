@@ -77,19 +77,20 @@ def refuse_overlap(splits: Mapping[str, Sequence[tuple[str, str]]]) -> None:
         splits: split -> (id, text) of its goals.
 
     Raises:
-        DataError: two splits share an id or a text; the message counts them.
+        DataError: some splits share an id or a text; the message counts them.
     """
-    names = list(splits)
+    names, found = list(splits), []
     for place, first in enumerate(names):
         for second in names[place + 1 :]:
             ids = {name for name, _ in splits[first]} & {name for name, _ in splits[second]}
-            shared = {plain(text) for _, text in splits[first]} & {plain(text) for _, text in splits[second]}
-            if ids or shared:
-                example = sorted(ids or shared)[0]
-                raise DataError(
-                    f"expected splits {first!r} and {second!r} to share no goal, got {len(ids)} shared ids and "
-                    f"{len(shared)} shared texts, e.g. {example!r}; leave these out of one of them"
-                )
+            texts = {plain(text) for _, text in splits[first]} & {plain(text) for _, text in splits[second]}
+            if ids or texts:
+                example = sorted(ids or texts)[0]
+                found.append(f"{first!r} and {second!r} {len(ids)} ids and {len(texts)} texts, e.g. {example!r}")
+    if found:
+        raise DataError(
+            f"expected splits to share no goal, got shared by {'; by '.join(found)}: leave these out of one of them"
+        )
 
 
 def plain(text: str) -> str:

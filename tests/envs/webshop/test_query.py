@@ -1,0 +1,46 @@
+"""Searches that a goal's text suggests."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prover.envs.webshop.query import proposals
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Find me mugs", ["mugs"]),
+        (
+            "Find me wide brim hats for men with straw with color: red, and size: 7, and price lower than 20.00 dollars",
+            [
+                "wide brim hats for men with straw red 7",
+                "wide brim hats for men with straw",
+                "wide brim hats men straw",
+                "brim hats",
+            ],
+        ),
+        (
+            "i need a long clip-in hair extension which is natural looking",
+            [
+                "long clip-in hair extension which is natural looking",
+                "long clip-in hair extension natural looking",
+                "hair extension",
+            ],
+        ),
+        ("I want [two] hats.", ["two hats"]),
+        ("", []),
+    ],
+)
+def test_proposals(text: str, expected: list[str]) -> None:
+    """From specific to short, without price, names of options and brackets, each once."""
+    assert proposals(text) == expected
+
+
+@given(st.text())
+def test_any_text(text: str) -> None:
+    """Every proposal can be written as an action."""
+    for query in proposals(text):
+        assert query
+        assert query == " ".join(query.split())
+        assert not {"[", "]", "\n"} & set(query)
