@@ -6,12 +6,15 @@ The score of a document is the sum over the query's terms of ``w - w / (1 + tf /
 lengths above 40 are rounded down to three bits after the first; without that a third of the rankings differ.
 """
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from prover.errors import DataError
 
 K1 = np.float32(0.9)
 B = np.float32(0.4)
@@ -69,27 +72,35 @@ class Index:
         return [(self.ids[found[place]], float(single[place])) for place in order]
 
 
-def build(documents: Sequence[tuple[str, Sequence[str]]]) -> Index:
-    """The index of documents, given as (id, terms)."""
-    ordered = sorted(documents)
-    postings: dict[str, list[tuple[int, int]]] = {}
-    lengths = np.zeros(len(ordered), dtype=np.float32)
-    total = 0
-    for number, (_, terms) in enumerate(ordered):
+def build(documents: Iterable[tuple[str, Sequence[str]]]) -> Index:
+    """The index of documents, given as (id, terms) in the order of their ids; only one at a time is held.
+
+    Raises:
+        DataError: the ids are not in order, or one is there twice.
+    """
+    ids: list[str] = []
+    lengths: list[int] = []
+    postings: dict[str, array[int]] = {}  # term -> document, times, document, times...
+    total = size = 0
+    for number, (name, terms) in enumerate(documents):
+        if ids and name <= ids[-1]:
+            raise DataError(f"expected documents in the order of their ids, got {name!r} after {ids[-1]!r}; sort them")
+        ids.append(name)
+        lengths.append(rounded_length(len(terms)))
         total += len(terms)
-        lengths[number] = rounded_length(len(terms))
+        size += bool(terms)
         for term, times in Counter(terms).items():
-            postings.setdefault(term, []).append((number, times))
-    size = sum(1 for _, terms in ordered if terms)
+            postings.setdefault(term, array("i")).extend((number, times))
+    names = sorted(postings)
+    pairs = np.concatenate([np.zeros(0, np.int32), *(np.frombuffer(postings[name], np.int32) for name in names)])
+    numbers, times_of = pairs[::2].copy(), pairs[1::2].astype(np.float32)
     mean = np.float32(total / max(size, 1)) or np.float32(1)
-    inverse = np.float32(1) / (K1 * ((np.float32(1) - B) + B * lengths / mean))
-    pairs = np.array([pair for term in sorted(postings) for pair in postings[term]], dtype=np.int32).reshape(-1, 2)
-    counts = [len(postings[term]) for term in sorted(postings)]
+    inverse = np.float32(1) / (K1 * ((np.float32(1) - B) + B * np.array(lengths, dtype=np.float32) / mean))
     return Index(
-        ids=tuple(name for name, _ in ordered),
-        numbers={term: number for number, term in enumerate(sorted(postings))},
-        starts=np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64),
-        documents=pairs[:, 0].copy(),
-        divisors=np.float32(1) + pairs[:, 1].astype(np.float32) * inverse[pairs[:, 0]],
+        ids=tuple(ids),
+        numbers={name: number for number, name in enumerate(names)},
+        starts=np.cumsum([0, *(len(postings[name]) // 2 for name in names)], dtype=np.int64),
+        documents=numbers,
+        divisors=np.float32(1) + times_of * inverse[numbers],
         size=size,
     )

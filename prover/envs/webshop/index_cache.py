@@ -49,7 +49,8 @@ def load_index(products: Sequence[Product], cache: Path | None) -> Index:
 
 
 def _made(products: Sequence[Product]) -> Index:
-    return bm25.build([(product.asin, terms(product.search_text)) for product in products])
+    ordered = sorted(products, key=lambda product: product.asin)
+    return bm25.build((product.asin, terms(product.search_text)) for product in ordered)
 
 
 def _fingerprint(products: Sequence[Product]) -> str:

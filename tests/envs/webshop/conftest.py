@@ -103,5 +103,5 @@ def small_shop() -> Shop:
     """The hat, the cap and twelve more hats."""
     more = [make(f"B{number:09d}", f"Felt Hat {number}") for number in range(12)]
     products = [HAT, CAP, *more]
-    documents = [(product.asin, product.search_text.split()) for product in products]
+    documents = sorted((product.asin, product.search_text.split()) for product in products)
     return Shop(products, build(documents), [GOAL])

@@ -12,7 +12,7 @@ from prover.envs.webshop.query import proposals
     [
         ("Find me mugs", ["mugs"]),
         (
-            "Find me wide brim hats for men with straw with color: red, and size: 7, and price lower than 20.00 dollars",
+            "Find me wide brim hats for men with straw with color: red, and size: 7, and price lower than 2.00 dollars",
             [
                 "wide brim hats for men with straw red 7",
                 "wide brim hats for men with straw",
