@@ -32,8 +32,9 @@ def proposals(text: str) -> list[str]:
     bare = _OPENING.sub("", wish[: options.start()] if options else wish)
     chosen = _OPTION_NAME.sub(" ", options[1]) if options else ""
     words = [word for word in bare.split() if word.strip(",.") not in _FILLERS]
-    thing = re.split(r" (?:for|with|that|which|in) ", bare)[0].rpartition(", ")[2]
-    found = [f"{bare} {chosen}", bare, " ".join(words), " ".join(thing.split()[-2:])]
+    thing = re.split(r" (?:for|with|that|which|in) ", bare)[0].rpartition(", ")[2].split()
+    short = thing[-3:] if "&" in thing[-2:] else thing[-2:]
+    found = [f"{bare} {chosen}", bare, " ".join(words), " ".join(short)]
     return [query for query in dict.fromkeys(_clean(query) for query in found) if query]
 
 

@@ -44,6 +44,8 @@ _BLOCKS: tuple[tuple[str, str], ...] = (
     ("M", "1f3fb-1f3ff"),
     ("R", "1f1e6-1f1ff"),
     ("H", "5d0-5ea 5ef-5f2 fb1d fb1f-fb28 fb2a-fb4f"),
+    ("D", "19d0-19da 1a80-1a89 1a90-1a99"),
+    ("-", "17000-18cd5 18d00-18d08 1b170-1b2fb"),
     ("S", "e01-e3a e40-e4e e81-ec6 ec8-ece edc-edf 1000-103f 1050-108f 109a-109f 1780-17d3 17d7 17dc-17dd 1950-19df"),
     ("S", "1a20-1aad a9e0-a9ef a9fa-a9fe aa60-aac2 aadb-aadf 11700-1172b"),
     ("L", "2c2-2c5 2d2-2d7 2de-2df 2e5-2eb 2ed 2ef-2ff 55a-55c 55e 58a 5f3 24b6-24e9 a708-a716 a720-a721 a789-a78a"),

@@ -11,6 +11,7 @@ from prover.envs.webshop.query import proposals
     ("text", "expected"),
     [
         ("Find me mugs", ["mugs"]),
+        ("Find me oil free tops, tees & blouses", ["oil free tops, tees & blouses", "tees & blouses"]),
         (
             "Find me wide brim hats for men with straw with color: red, and size: 7, and price lower than 2.00 dollars",
             [
