@@ -15,9 +15,12 @@ import numpy as np
 from prover.advantages import Sign, segment_credit
 from prover.estimates import jeffreys_difference
 from prover.protocols import Judge, Verifier
-from prover.records import Credit, Estimate, Group, NoProposal, Proposal
+from prover.records import Credit, Estimate, Group, NoProposal, Proposal, Segment
 from prover.seeds import derive, generator
 from prover.segments import validate_segment
+
+_INELIGIBLE = frozenset({"all_failed", "all_succeeded", "not_eligible"})
+"""Outcomes of groups that are not judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +85,7 @@ class Attribution:
         if (reason := self._ineligible(group)) is not None:
             return Verdict(group=group.index, outcome=reason)
         try:
-            proposal = await self.judge.propose(group, seed=derive(seed, 0))
+            proposal = _checked(await self.judge.propose(group, seed=derive(seed, 0)))
             code = None if isinstance(proposal, NoProposal) else self._invalid(proposal, group)
         except Exception as error:
             return Verdict(group=group.index, outcome="judge_failed", detail=_trace(error))
@@ -144,25 +147,54 @@ class Attribution:
             return _trace(error)
 
 
+def _checked(reply: Proposal | NoProposal) -> Proposal | NoProposal:
+    """What a judge answered, if it is of the types it claims: it may be anybody's code."""
+    fields: list[tuple[object, type]] = [(reply.reason, str)]
+    if isinstance(reply, NoProposal):
+        fields.append((reply.detail, str))
+    else:
+        fields += [(reply.judge, str), (reply.segment, Segment)]
+    for value, kind in fields:
+        if type(value) is not kind:
+            raise TypeError(f"expected a judge's answer to hold {kind.__name__} values, got {value!r} in {reply!r}")
+    return reply
+
+
 def _trace(error: Exception) -> str:
     return "".join(traceback.format_exception(error))
 
 
-def attribution_metrics(verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """Counts and means of an update (method, section 2.4); means are None where nothing was measured."""
+def attribution_metrics(verdicts: Sequence[Verdict], groups: Sequence[Group]) -> dict[str, Any]:
+    """Counts, means and shares of an update (method, section 2.4); None where there is nothing to take them of.
+
+    ``mean_segment_position`` averages the first turn of the segment over the turns of its trajectory; ``extra_turns``
+    and ``extra_tokens`` are the shares of continuations, the probes' included, in all that was played in the update.
+    """
+    of_index = {group.index: group for group in groups}
+    played = [trajectory for group in groups for trajectory in group.trajectories]
     estimates = [verdict.estimate for verdict in verdicts if verdict.estimate is not None]
     probes = [verdict.probe for verdict in verdicts if verdict.probe is not None]
-    segments = [v.proposal.segment for v in verdicts if v.proposal is not None and v.estimate is not None]
+    proposals = [verdict for verdict in verdicts if verdict.proposal is not None]
+    eligible = sum(verdict.outcome not in _INELIGIBLE for verdict in verdicts)
+    valid = sum(not verdict.outcome.startswith("invalid_proposal") for verdict in proposals)
+    positive = sum(estimate.delta > 0 for estimate in estimates)
+    segments = [(v.group, v.proposal.segment) for v in verdicts if v.proposal is not None and v.estimate is not None]
+    positions = [s.start / of_index[group].trajectories[s.trajectory].n_turns for group, s in segments]
     credits = [verdict.credit.amount for verdict in verdicts if verdict.credit is not None]
+    turns, tokens = (sum(getattr(run, name) for run in (*estimates, *probes)) for name in ("turns", "tokens"))
     return {
         "outcomes": dict(Counter(verdict.outcome for verdict in verdicts)),
-        "proposals": sum(verdict.proposal is not None for verdict in verdicts),
+        "eligible_rate": _share(eligible, len(verdicts)),
+        "proposals": len(proposals),
+        "proposal_valid_rate": _share(valid, eligible),
         "measured": len(estimates),
-        "positive": sum(estimate.delta > 0 for estimate in estimates),
+        "positive": positive,
+        "positive_rate": _share(positive, len(estimates)),
         "negative": sum(estimate.delta < 0 for estimate in estimates),
         "mean_delta": _mean([estimate.delta for estimate in estimates]),
         "mean_credit": _mean(credits),
-        "mean_segment_length": _mean([segment.length for segment in segments]),
+        "mean_segment_length": _mean([segment.length for _, segment in segments]),
+        "mean_segment_position": _mean(positions),
         "verifier_turns": sum(estimate.turns for estimate in estimates),
         "verifier_tokens": sum(estimate.tokens for estimate in estimates),
         "verifier_failures": sum(estimate.before.failures + estimate.after.failures for estimate in estimates),
@@ -172,7 +204,13 @@ def attribution_metrics(verdicts: Sequence[Verdict]) -> dict[str, Any]:
         "probe_mean_delta": _mean([estimate.delta for estimate in probes]),
         "probe_turns": sum(estimate.turns for estimate in probes),
         "probe_tokens": sum(estimate.tokens for estimate in probes),
+        "extra_turns": _share(turns, turns + sum(trajectory.n_turns for trajectory in played)),
+        "extra_tokens": _share(tokens, tokens + sum(trajectory.n_sampled for trajectory in played)),
     }
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -81,13 +81,15 @@ class Branch:
             try:
                 async with player.hosts.host() as host, asyncio.timeout(rules.episode_deadline_s):
                     recorded = trajectory.turns[turn]
-                    _, info = await host.restore(recorded.snapshot)
-                    # The state decides, not the observation: after an action without effect they may say different
-                    # things of one state, and the policy is shown the recorded one.
-                    if (key := await host.state_key()) != recorded.state_key:
+                    observation, info = await host.restore(recorded.snapshot)
+                    wanted, back = (
+                        (recorded.state_key, trajectory.observation(turn)),
+                        (await host.state_key(), observation),
+                    )
+                    if back != wanted:
                         raise SnapshotError(
-                            f"expected the state before turn {turn} after restoring its snapshot (key "
-                            f"{recorded.state_key}), got another (key {key}); run check_text_env on the environment"
+                            f"expected state key and observation before turn {turn} back after restoring its snapshot, "
+                            f"{wanted!r}, got {back!r}; run `prover check-env` on the environment"
                         )
                     if not self.restore_rng:
                         await host.reseed(env_seed)

@@ -2,7 +2,7 @@
 
 One folder per checkpoint, ``update-000020``: the policy as any transformers model folder (so its path can be used as
 ``policy.path``), ``optimizer.safetensors``, ``state.json``, and the empty file ``COMPLETE``, which is written last. A
-folder without it was interrupted: it is skipped, by name, and removed by the next save.
+folder without it was interrupted: it is skipped, by name, and replaced when that update is saved again.
 """
 
 import json
@@ -85,8 +85,9 @@ def save(
         _flush(path)
     aside.rename(final)
     (final / _MARK).touch()
-    _flush(final / _MARK)
-    _flush(final)
+    # The new folder has its name for good before an older one goes.
+    for path in (final / _MARK, final, folder):
+        _flush(path)
     for old in complete(folder)[:-keep]:
         shutil.rmtree(old.path)
     return Checkpoint(final, update)

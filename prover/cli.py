@@ -20,6 +20,7 @@ from prover import __version__, build, preflight, stage
 from prover.config import RunConfig, effective_yaml, load_config, load_sft_config
 from prover.errors import ConfigError, DataError, ProverError, UnknownNameError
 from prover.evaluate import Evaluation, compare, evaluate
+from prover.folder import RunFolder
 
 app = typer.Typer(
     help="Train LLM agents with reinforcement learning and measure which of their decisions mattered.",
@@ -58,13 +59,17 @@ def train(
         raise ConfigError("Expected --run DIR with --resume, got none. Name the folder of the run to go on with.")
     folder = folder or Path("runs") / f"{config.method}-{time.strftime('%Y%m%d-%H%M%S')}"
     preflight.check_config(config)
-    preflight.check_run_folder(folder, resume=resume)
+    RunFolder(folder).check(effective_yaml(config), resume=resume)
 
     from prover.display import Display, print_result
     from prover.train import train
 
-    with Display(config.optim.updates) as display:
-        result = train(config.model_copy(update={"run": folder}), resume=resume, watch=display.watch)
+    try:
+        with Display(config.optim.updates) as display:
+            result = train(config.model_copy(update={"run": folder}), resume=resume, watch=display.watch)
+    except KeyboardInterrupt:
+        print(f"stopped; `prover train --resume --run {folder}` goes on after the last checkpoint", file=sys.stderr)
+        raise typer.Exit(130) from None
     print_result(result)
 
 
@@ -75,6 +80,7 @@ def sft(words: Words = None) -> None:
     config = load_sft_config(path, overrides)
     preflight.check_packages()
     build.env_tasks(config.env)
+    preflight.check_new_policy(config.out)
 
     from prover import sft
 
@@ -94,7 +100,7 @@ def evaluate_policy(
         config = config.model_copy(update={"policy": config.policy.model_copy(update={"path": policy})})
     preflight.check_config(config)
     folder = out or Path("runs") / f"eval-{time.strftime('%Y%m%d-%H%M%S')}"
-    preflight.check_run_folder(folder, resume=False)
+    RunFolder(folder).check(effective_yaml(config))
     (folder / "config.yaml").write_text(effective_yaml(config), encoding="utf-8")
     for result in asyncio.run(_evaluations(config)):
         result.save(folder / f"{result.split}-T{result.temperature:g}.json")
@@ -106,7 +112,7 @@ async def _evaluations(config: RunConfig) -> list[Evaluation]:
     settings, policy = config.evaluation, build.policy(config.policy)
     tasks = stage.tasks(config.env, settings.split)
     async with stage.host_pool(config) as hosts:
-        player = stage.rollout(config, policy, hosts)
+        player = await stage.probed(stage.rollout(config, policy, hosts), tasks[0])
         return [
             await evaluate(player, tasks, settings.episodes, temperature=temperature, seed=settings.seed)
             for temperature in settings.temperatures
@@ -128,12 +134,13 @@ def compare_results(
         )
     table = Table("split", "temperature", "before", "after", "difference", "95% interval", "tasks")
     for key in shared:
-        first, second = results[0][key], results[1][key]
-        difference = compare(first, second)
+        found = compare(results[0][key], results[1][key])
+        difference = found.difference
         bounds = "n/a" if difference.low is None else f"{difference.low:+.1%} to {difference.high:+.1%}"
-        cells = (f"{first.rate:.1%}", f"{second.rate:.1%}", f"{difference.mean:+.1%}", bounds, str(difference.n))
+        cells = (f"{found.before:.1%}", f"{found.after:.1%}", f"{difference.mean:+.1%}", bounds, str(difference.n))
         table.add_row(key[0], f"{key[1]:g}", *cells)
     Console().print(table)
+    print(f"On the tasks that both played. Before: {before}, after: {after}, each with its last evaluation.")
 
 
 @app.command(name="check-env")

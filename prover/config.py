@@ -22,6 +22,8 @@ NonNegative = Annotated[float, Field(ge=0)]
 """A number, at least 0."""
 Seed = Annotated[int, Field(ge=0)]
 """A whole number, at least 0."""
+SegmentLength = Annotated[int, Field(ge=1, le=4)]
+"""Turns of a segment, 1 to 4; longer ones are never measured."""
 FilePath = Annotated[Path, Field(strict=False)]
 """A path; text is taken as one."""
 
@@ -101,7 +103,7 @@ class ContrastJudgeConfig(Section):
     """Points at what a success did and no failure did; needs no model."""
 
     kind: Literal["contrast"] = "contrast"
-    max_length: Count = 4
+    max_length: SegmentLength = 4
     """Longest segment, in turns."""
 
 
@@ -109,7 +111,7 @@ class RandomSegmentJudgeConfig(Section):
     """Points anywhere: the control that a judge has to beat."""
 
     kind: Literal["random_segment"] = "random_segment"
-    max_length: Count = 1
+    max_length: SegmentLength = 1
     """Longest segment, in turns."""
 
 
@@ -241,7 +243,7 @@ class VerifyConfig(Section):
     eligible_max: Count = 3
     """Most successes of a group that is judged."""
     null_probe: Share = 0.1
-    """Share of eligible groups in which a random segment is measured too, as a yardstick; never credited."""
+    """Share of the groups with a valid proposal in which a random turn is measured as well; never credited."""
     restore_rng: bool = False
     """Whether continuations get the environment's recorded randomness back instead of fresh seeds."""
 
@@ -309,7 +311,7 @@ class OptimConfig(Section):
     minibatch: Count | None = None
     """Trajectories per optimizer step; all of the update when left out."""
     microbatch: Count = 16
-    """Trajectories per forward and backward pass; changes memory and speed, never the result."""
+    """Rows (one per trajectory in append mode) per forward and backward pass; changes memory and speed only."""
 
 
 class EvaluationConfig(Section):
@@ -317,10 +319,18 @@ class EvaluationConfig(Section):
 
     split: str = "test"
     episodes: Count = 600
+    """Episodes per evaluation: the tasks of the split in their order, again from the first when they run out."""
     temperatures: Annotated[tuple[Positive, ...], Field(min_length=1)] = (1.0, 0.5)
+    """Each is measured with the same tasks and seeds."""
     every: Annotated[int, Field(ge=0)] = 0
     """Updates between evaluations; 0 evaluates before and after training only."""
     seed: Seed = 0
+
+    @model_validator(mode="after")
+    def _temperatures_differ(self) -> Self:
+        if len(set(self.temperatures)) < len(self.temperatures):
+            raise ValueError(f"temperatures {list(self.temperatures)} name one twice; leave it out")
+        return self
 
 
 class CheckpointConfig(Section):
@@ -404,7 +414,6 @@ class SftConfig(Section):
     kv_heads: Count = 2
     intermediate: Count = 384
     seed: Seed = 0
-    eval_episodes: Count = 300
 
     @model_validator(mode="after")
     def _heads_divide(self) -> Self:

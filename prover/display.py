@@ -113,23 +113,25 @@ def print_result(result: TrainResult, console: Console | None = None) -> None:
     for column in ("temperature", "before", "after", "difference", "n"):
         table.add_column(column, no_wrap=True)
     for before, after in zip(result.before, result.after, strict=True):
-        difference = compare(before, after)
+        difference = compare(before, after).difference
         shown = f"{100 * difference.mean:+.1f}"
         if difference.low is not None and difference.high is not None:
             shown += f" [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
         rates = [_rate(side.rate, side.interval()) for side in (before, after)]
         table.add_row(*map(escape, (f"{after.temperature:g}", *rates, shown, str(min(before.n, after.n)))))
     console.print(table)
-    path = result.folder.path
+    path, updates = result.folder.path, result.updates
+    other = "grpo" if result.method == "prover" else "prover"
     console.print(
         "95% intervals; the difference is paired by task.\n\n"
         f"Run folder: {path}\n"
         "  trajectories.jsonl  every episode: turns, outcome, proposal, both success rates, credit\n"
-        "  metrics.jsonl       one line per update\n\n"
-        "Next:\n"
-        "  prover train examples/households.yaml method=grpo --run runs/grpo   without verified credit\n"
-        f"  prover compare {path} runs/grpo\n"
-        "  prover train examples/alfworld.yaml env.data=PATH                   original ALFWorld games",
+        "  metrics.jsonl       one line per update\n"
+        f"  checkpoints/        policies to go on with, e.g. as policy.path\n\n"
+        "Next (commands of .venv/bin, or after `. .venv/bin/activate`):\n"
+        f"  prover train --resume --run {path} optim.updates={2 * updates}\n"
+        f"  prover train {path}/config.yaml method={other} --run runs/{other}\n"
+        f"  prover compare {path} runs/{other}",
         highlight=False,
         markup=False,
         soft_wrap=True,

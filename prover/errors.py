@@ -12,7 +12,7 @@ The tree::
     ├── TokenError          (ValueError)    token rows, masks or log-probabilities do not fit together
     ├── NumericsError       (ArithmeticError) a non-finite number at a place that is trained on
     ├── CheckpointError     (RuntimeError)  a checkpoint is incomplete, damaged or of another run
-    └── FailureShareError   (RuntimeError)  too large a share of episodes, judgements or verifications failed
+    └── FailureShareError   (RuntimeError)  too large a share of episodes failed
 
 Every message says what was expected, what was got and what to do. Each class also inherits the standard error that it
 refines, so that callers who do not know ProVer still catch the right thing. All of them pickle.
@@ -60,4 +60,4 @@ class CheckpointError(ProverError, RuntimeError):
 
 
 class FailureShareError(ProverError, RuntimeError):
-    """Too large a share of episodes, judgements or verifications failed."""
+    """Too large a share of episodes failed."""

@@ -4,13 +4,14 @@ Evaluation plays with seeds of its own and stores no states; it leaves training 
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from prover.errors import DataError, FailureShareError
-from prover.estimates import MeanInterval, paired_difference, wilson
+from prover.estimates import MeanInterval, clustered_mean, paired_difference, wilson
 from prover.records import Failure, Task
 from prover.rollout import Rollout
 from prover.seeds import derive
@@ -56,8 +57,28 @@ class Evaluation:
         return self.successes / self.n if self.n else float("nan")
 
     def interval(self) -> tuple[float, float] | None:
-        """Wilson 95% interval of the success rate; None without episodes."""
-        return wilson(self.successes, self.n)
+        """95% interval of the success rate: Wilson's; clustered by task where tasks repeat. None without episodes.
+
+        Episodes of one task tend to end alike, so they tell less than as many tasks would.
+        """
+        outcomes = self.by_task()
+        if len(outcomes) == self.n:
+            return wilson(self.successes, self.n)
+        mean = clustered_mean(outcomes)
+        if mean.low is None or mean.high is None:
+            return None
+        return max(0.0, mean.low), min(1.0, mean.high)
+
+    def by_task(self) -> dict[str, list[float]]:
+        """Outcomes, 1 or 0, of each task's episodes."""
+        outcomes: dict[str, list[float]] = {}
+        for episode in self.episodes:
+            outcomes.setdefault(episode.task, []).append(float(episode.success))
+        return outcomes
+
+    def on(self, tasks: Collection[str]) -> "Evaluation":
+        """Only the episodes of some tasks."""
+        return replace(self, episodes=tuple(episode for episode in self.episodes if episode.task in tasks))
 
     def by_kind(self) -> "dict[str, Evaluation]":
         """The same episodes, split by task type."""
@@ -114,13 +135,13 @@ class Evaluation:
 async def evaluate(
     rollout: Rollout, tasks: Sequence[Task], episodes: int, *, temperature: float, seed: int
 ) -> Evaluation:
-    """Play ``episodes`` episodes, spread evenly over the tasks in their order.
+    """Play ``episodes`` episodes: the tasks in their order, and again from the first where there are more episodes.
 
     Equal seeds give two policies the same tasks in the same order, so that they can be compared pairwise.
 
     Args:
         rollout: policy, environments and rules of the run.
-        tasks: tasks to play; each at least once when ``episodes`` allows.
+        tasks: tasks to play; with fewer episodes than tasks, only the first of them.
         episodes: number of episodes; beyond the number of tasks, tasks repeat with other sampling seeds.
         temperature: sampling temperature.
         seed: entropy of the evaluation, unrelated to the training seed.
@@ -160,21 +181,29 @@ async def evaluate(
     return Evaluation(split=tasks[0].split, temperature=temperature, episodes=found, failures=len(failures))
 
 
-def compare(before: Evaluation, after: Evaluation) -> MeanInterval:
-    """Success rate of ``after`` minus that of ``before`` on the tasks that both played, clustered by task."""
-    rates: list[dict[str, list[float]]] = []
-    for evaluation in (before, after):
-        outcomes: dict[str, list[float]] = {}
-        for episode in evaluation.episodes:
-            outcomes.setdefault(episode.task, []).append(float(episode.success))
-        rates.append(outcomes)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Two evaluations on the tasks that both played; every task counts the same."""
+
+    before: float
+    """Mean of the tasks' success rates."""
+    after: float
+    difference: MeanInterval
+    """After minus before, paired by task, with its 95% interval."""
+
+
+def compare(before: Evaluation, after: Evaluation) -> Comparison:
+    """Compare two evaluations task by task.
+
+    Raises:
+        DataError: they share no task.
+    """
+    rates = [evaluation.by_task() for evaluation in (before, after)]
     shared = sorted(rates[0].keys() & rates[1].keys())
     if not shared:
         raise DataError(
             f"expected evaluations that share tasks, got {len(rates[0])} and {len(rates[1])} tasks none in common; "
             "compare results of the same split"
         )
-    return paired_difference(
-        [sum(rates[0][task]) / len(rates[0][task]) for task in shared],
-        [sum(rates[1][task]) / len(rates[1][task]) for task in shared],
-    )
+    first, second = ([fmean(side[task]) for task in shared] for side in rates)
+    return Comparison(before=fmean(first), after=fmean(second), difference=paired_difference(first, second))

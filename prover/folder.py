@@ -12,6 +12,7 @@
 
 import json
 import platform
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -32,35 +33,44 @@ class RunFolder:
 
     path: Path
 
-    @classmethod
-    def create(cls, path: Path, config: str, seed: int, *, resume: bool = False) -> "RunFolder":
+    def begin(self, config: str, seed: int, *, resume: bool = False) -> None:
         """Make the folder and write what is known at the start.
 
         Raises:
-            ConfigError: the folder cannot be written, already holds a run, or (to resume) holds none or one of another
-                config. A resumed run may be longer, and be evaluated and saved at other times.
+            ConfigError: see ``check``.
         """
-        folder = cls(path)
-        held = (path / "config.yaml").exists()
+        self.check(config, resume=resume)
+        for part in (self.evaluations, self.checkpoints):
+            part.mkdir(exist_ok=True)
+        (self.path / "config.yaml").write_text(config, encoding="utf-8")
+        (self.path / "versions.json").write_text(json.dumps(_versions() | {"seed": seed}, indent=1))
+
+    def check(self, config: str, *, resume: bool = False) -> None:
+        """Check that a run can start or go on here, before anything heavy loads; the folder is made if there is none.
+
+        Raises:
+            ConfigError: it holds a run and is not to be resumed; is to be resumed and holds none, or one of another
+                config (a resumed run may be longer, and be evaluated and saved more or less often); cannot be written.
+        """
+        held = (self.path / "config.yaml").exists()
         if held and not resume:
             raise ConfigError(
-                f"expected a new run folder, got {path}, which holds a run; choose another with --run PATH, or "
+                f"expected a new run folder, got {self.path}, which holds a run; choose another with --run PATH, or "
                 "add --resume"
             )
         if resume and not held:
-            raise ConfigError(f"expected a run to resume in {path}, found no config.yaml there; leave out --resume")
-        if held:
-            _check_same(path / "config.yaml", config)
+            raise ConfigError(
+                f"expected a run to resume in {self.path}, found no config.yaml there; leave out --resume"
+            )
+        if resume:
+            _check_same(self.path / "config.yaml", config)
         try:
-            for part in (folder.evaluations, folder.checkpoints):
-                part.mkdir(parents=True, exist_ok=True)
-            (path / "config.yaml").write_text(config, encoding="utf-8")
-            (path / "versions.json").write_text(json.dumps(_versions() | {"seed": seed}, indent=1))
+            self.path.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=self.path).close()
         except OSError as error:
             raise ConfigError(
-                f"expected a folder that can be written at {path}, got {error}; choose another with --run PATH"
+                f"expected a folder that can be written at {self.path}, got {error}; choose another with --run PATH"
             ) from error
-        return folder
 
     @property
     def evaluations(self) -> Path:
@@ -98,14 +108,15 @@ def _check_same(stored: Path, config: str) -> None:
     """A run goes on under the config that it began with, or its folder would tell less than the truth."""
     old, new = (yaml_text.parse(text, str(stored)) for text in (stored.read_text(encoding="utf-8"), config))
     for found in (old, new):
-        for key in ("run", "evaluation", "checkpoint"):
-            found.pop(key, None)
-        found.get("optim", {}).pop("updates", None)
+        for section, key in (("optim", "updates"), ("evaluation", "every")):
+            found.get(section, {}).pop(key, None)
+        for section in ("run", "checkpoint"):
+            found.pop(section, None)
     changed = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
     if changed:
         raise ConfigError(
             f"expected the config that the run in {stored.parent} began with, got another one in {', '.join(changed)}; "
-            "resume without overrides (optim.updates, evaluation and checkpoint may change), or start a new run"
+            "resume without overrides (optim.updates, evaluation.every and checkpoint may change), or start a new run"
         )
 
 

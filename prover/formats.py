@@ -22,9 +22,6 @@ class Parsed:
 class TextFormat(Protocol):
     """Reads actions in the policy's text, and writes them for demonstrations and admissible decoding."""
 
-    instructions: ClassVar[str]
-    """What a chat model is told about the format; empty where nothing needs telling."""
-
     def read(self, text: str) -> Parsed:
         """The action in ``text``. Total: never raises."""
 
@@ -42,8 +39,6 @@ class Bare:
     >>> Bare().read(" open drawer 1 ").action
     'open drawer 1'
     """
-
-    instructions: ClassVar[str] = "Reply with one action and nothing else."
 
     def read(self, text: str) -> Parsed:
         """The whole text, without surrounding blanks."""
@@ -63,9 +58,6 @@ class ThinkAction:
     'format: 2 actions, expected 1'
     """
 
-    instructions: ClassVar[str] = (
-        "Think first, inside <think> and </think>. Then write exactly one action inside <action> and </action>."
-    )
     _ACTION: ClassVar[re.Pattern[str]] = re.compile(r"<action>(.*?)</action>", re.DOTALL)
 
     def read(self, text: str) -> Parsed:
@@ -89,7 +81,6 @@ class ReAct:
     'open drawer 1'
     """
 
-    instructions: ClassVar[str] = "Write a line that begins with 'Thought:', then a line that begins with 'Action:'."
     _ACTION: ClassVar[re.Pattern[str]] = re.compile(r"^[ \t]*Action:(.*)$", re.MULTILINE)
 
     def read(self, text: str) -> Parsed:

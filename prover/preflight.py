@@ -1,4 +1,4 @@
-"""What can be checked before torch is loaded: names, options, packages, data, the run folder."""
+"""What can be checked before torch is loaded: names, options, packages, data."""
 
 import importlib.util
 import tempfile
@@ -26,6 +26,23 @@ def check_config(config: RunConfig) -> None:
     build.policy_path(config.policy)
 
 
+def check_new_policy(path: Path) -> None:
+    """Check that a new policy can be written to a folder.
+
+    Raises:
+        ConfigError: It holds a model already, or cannot be written.
+    """
+    if (path / "config.json").exists():
+        raise ConfigError(f"Expected a new folder for the policy, got {path}, which holds a model. Set another `out`.")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path).close()
+    except OSError as error:
+        raise ConfigError(
+            f"Expected a folder that can be written at {path}, got {error}. Set another `out`."
+        ) from error
+
+
 def check_packages() -> None:
     """Check that the packages of the extra ``train`` are installed, without loading them.
 
@@ -35,21 +52,3 @@ def check_packages() -> None:
     for package in _PACKAGES:
         if importlib.util.find_spec(package) is None:
             raise ConfigError(build.missing_package(package))
-
-
-def check_run_folder(path: Path, *, resume: bool) -> None:
-    """Check that a run can start in, or go on in, a folder, which is made if there is none.
-
-    Raises:
-        ConfigError: It holds a run and is not to be resumed, holds none and is, or cannot be written.
-    """
-    held = (path / "config.yaml").exists()
-    if held and not resume:
-        raise ConfigError(f"Expected a new run folder, got {path}, which holds a run. Choose another or add --resume.")
-    if resume and not held:
-        raise ConfigError(f"Expected a run to resume in {path}, got a folder without config.yaml. Leave out --resume.")
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=path).close()
-    except OSError as error:
-        raise ConfigError(f"Expected a folder that can be written at {path}, got {error}. Choose another.") from None

@@ -65,7 +65,7 @@ class TextEnv(Protocol):
 
 @runtime_checkable
 class Codec(Protocol):
-    """How text becomes token ids and back. Only ``transcript`` uses it; sampled ids never pass through it twice.
+    """How text becomes token ids and back. Sampled ids never pass through it twice (see ``transcript``).
 
     Text of environments is encoded without special tokens: a control marker inside an observation stays plain text.
     """

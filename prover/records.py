@@ -227,9 +227,9 @@ class Estimate:
     before: Arm
     after: Arm
     turns: int
-    """Environment turns spent on both arms."""
+    """Environment turns of the continuations that finished, of both arms."""
     tokens: int
-    """Tokens sampled in both arms."""
+    """Tokens sampled in them."""
 
     @property
     def delta(self) -> float:

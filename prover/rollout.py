@@ -176,12 +176,18 @@ class Rollout:
             place.where, place.turn = "env.snapshot", turn
             snapshot, state_key = await host.checkpoint() if rules.record_states else (None, "")
             place.where = "policy.generate"
-            request = Request(ids=prompt, sampling=rules.sampling, seed=derive(seed, turn), choices=self._choices(info))
+            choices = self.choices(info)
+            request = Request(
+                ids=prompt, sampling=rules.sampling, seed=derive(seed, turn), choices=tuple(choices) or None
+            )
             completion = (await self.policy.generate([request]))[0]
             cut = completion.finish == "length"
             tokens += len(completion.ids)
             text = transcript.sampled(completion, trained=rules.train_on_cut or not cut)
             parsed = Parsed(action="", invalid="truncated") if cut else rules.text_format.read(text)
+            if not cut and completion.ids in choices:
+                # The environment hears its own words: a vocabulary may know them up to case and spacing only.
+                parsed = Parsed(action=choices[completion.ids])
             observation, reward, over = "", 0.0, False
             if not (cut and rules.end_on_cut):
                 place.where = "env.step"
@@ -206,19 +212,28 @@ class Rollout:
             transcript.observed(observation)
         return Played(turns=tuple(turns), reward=sum(t.reward for t in turns), success=success, end=end, tokens=tokens)
 
-    def _choices(self, info: dict[str, Any]) -> tuple[tuple[int, ...], ...] | None:
-        """The admissible actions as token sequences; None where decoding is free or the environment lists none."""
-        if not self.rules.admissible or not info.get("admissible_actions"):
-            return None
-        choices = []
-        for action in info["admissible_actions"]:
+    def choices(self, info: dict[str, Any]) -> dict[tuple[int, ...], str]:
+        """The admissible actions by their token sequences; none where decoding is free or none are listed.
+
+        Raises:
+            TokenError: the policy can say none of those that are listed.
+        """
+        choices: dict[tuple[int, ...], str] = {}
+        listed = (info.get("admissible_actions") or ()) if self.rules.admissible else ()
+        for action in listed:
             try:
                 ids = self.policy.codec.action(self.rules.text_format.write(action))
             except TokenError:  # The policy has no tokens for this action, so it could not have written it either.
                 continue
             if len(ids) <= self.rules.sampling.max_tokens:
-                choices.append(ids)
-        return tuple(choices) or None
+                choices[ids] = action
+        if listed and not choices:
+            raise TokenError(
+                f"expected a policy that can say the admissible actions in at most {self.rules.sampling.max_tokens} "
+                f"tokens, got one that can say none of {len(listed)} (e.g. {listed[0]!r}); use a policy with these "
+                "words (`prover sft` makes one), raise policy.max_reply_tokens, or set policy.decoding=free"
+            )
+        return choices
 
 
 def _success(info: dict[str, Any]) -> bool:
@@ -227,6 +242,8 @@ def _success(info: dict[str, Any]) -> bool:
             f"expected info['success'] from reset, restore and step, got the keys {sorted(info)}; "
             "let the environment report whether the task is solved"
         )
+    if info["success"] not in (True, False):  # bool("False") and bool(nan) would be successes.
+        raise EnvError(f"expected info['success'] to be true or false, got {info['success']!r}; let it be a bool")
     return bool(info["success"])
 
 

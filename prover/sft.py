@@ -22,8 +22,9 @@ from prover.policies.codec import HFCodec
 from prover.policies.hf import HFPolicy
 from prover.policies.words import build_word_tokenizer
 from prover.protocols import Codec, TextEnv
-from prover.records import TokenRow
+from prover.records import Completion, TokenRow
 from prover.seeds import derive, generator
+from prover.transcript import Transcript
 
 _DEMONSTRATIONS, _WEIGHTS, _ORDER = range(3)
 """First index of the seed path of each consumer of randomness."""
@@ -44,6 +45,22 @@ class Demonstrable(TextEnv, Protocol):
         """A scripted player of the episode that was last reset."""
 
 
+class _Wanderer:
+    """Plays at random."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+
+    def act(self, observation: str, info: Mapping[str, Any]) -> str:
+        """Any admissible action."""
+        if not info.get("admissible_actions"):
+            raise ConfigError(
+                "expected an environment with an expert(seed) method or with info['admissible_actions'], got neither; "
+                "demonstrations need one of them"
+            )
+        return str(self._rng.choice(info["admissible_actions"]))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demonstration:
     """A solved episode."""
@@ -58,14 +75,17 @@ class Demonstration:
 
 
 def demonstrate(env: TextEnv, task: str, *, seed: int, noise: float, max_turns: int) -> Demonstration | None:
-    """The expert's episode of a task with a share of random steps; None when it is not solved within ``max_turns``."""
-    if not isinstance(env, Demonstrable):
-        raise ConfigError(
-            f"expected an environment with an expert(seed) method, got {type(env).__name__}; demonstrations need one"
-        )
+    """The expert's episode of a task with a share of random steps; None when it is not solved within ``max_turns``.
+
+    An environment without an expert is played at random: what is solved by chance is worth showing as well.
+
+    Raises:
+        ConfigError: the environment has neither an expert nor lists admissible actions.
+    """
     rng = generator(seed)
     opening, info = env.reset(seed=seed, options={"task": task})
-    player, observation = env.expert(seed), opening
+    player: Player = env.expert(seed) if isinstance(env, Demonstrable) else _Wanderer(rng)
+    observation = opening
     actions: list[str] = []
     results: list[str] = []
     taught: list[bool] = []
@@ -92,7 +112,7 @@ def collect(
     """``n`` demonstrations of tasks drawn with replacement; unsolved episodes are drawn again.
 
     Raises:
-        ConfigError: the expert solves less than one in ten, so that demonstrations would teach a biased sample.
+        ConfigError: less than one episode in ten is solved, so that demonstrations would teach a biased sample.
     """
     rng = generator(seed)
     found: list[Demonstration] = []
@@ -104,32 +124,20 @@ def collect(
         if len(found) == n:
             return found
     raise ConfigError(
-        f"expected the expert to solve at least one episode in ten within {max_turns} turns, got {len(found)} of "
+        f"expected one episode in ten or more to be solved within {max_turns} turns, got {len(found)} of "
         f"{10 * n}; raise max_turns or lower noise"
     )
 
 
 def token_row(codec: Codec, shown: Demonstration, write: Callable[[str], str] = str) -> TokenRow:
     """A demonstration as a token row whose taught actions are marked to be trained on."""
-    ids = codec.opening("", shown.opening)
-    turns, mask = [-1] * len(ids), [False] * len(ids)
-    for turn, (action, result, own) in enumerate(zip(shown.actions, shown.results, shown.taught, strict=True)):
-        reply = codec.action(write(action))
-        ids.extend(reply)
-        turns += [turn] * len(reply)
-        mask += [own] * len(reply)
-        if turn + 1 < len(shown.actions):
-            answer = codec.reply(result, closed=True)
-            ids.extend(answer)
-            turns += [-1] * len(answer)
-            mask += [False] * len(answer)
-    return TokenRow(
-        ids=np.array(ids, dtype=np.int64),
-        turn_of_token=np.array(turns, dtype=np.int64),
-        loss_mask=np.array(mask, dtype=np.bool_),
-        logprobs=np.zeros(len(ids)),
-        support=(None,) * len(ids),
-    )
+    transcript = Transcript.open(codec, system="", observation=shown.opening, temperature=1.0)
+    for action, result, own in zip(shown.actions, shown.results, shown.taught, strict=True):
+        ids = codec.action(write(action))
+        transcript.sampled(Completion(ids=ids, logprobs=(0.0,) * len(ids), finish="stop"), trained=own)
+        transcript.observed(result)
+    (row,) = transcript.rows()
+    return row
 
 
 def batches(rows: Sequence[TokenRow], batch_tokens: int, rng: np.random.Generator) -> list[list[TokenRow]]:

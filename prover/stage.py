@@ -3,12 +3,17 @@
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
+import structlog
+
 from prover import build
 from prover.config import EnvConfig, RunConfig
+from prover.errors import ConfigError, TokenError
 from prover.host import Host, HostPool, InlineHost, ProcessHost
 from prover.protocols import Policy, TextEnv
 from prover.records import Sampling, Task
 from prover.rollout import EpisodeRules, Rollout
+
+_log = structlog.get_logger(__name__)
 
 
 def rules(config: RunConfig) -> EpisodeRules:
@@ -45,6 +50,31 @@ def host_pool(config: RunConfig) -> AbstractAsyncContextManager[HostPool]:
         return InlineHost(factory, deadline) if inline else ProcessHost(factory, deadline)
 
     return HostPool(make, config.rollout.concurrency)
+
+
+async def probed(player: Rollout, task: Task) -> Rollout:
+    """The rollout, after a look at one task: can the policy read the prompt and say what the environment understands?
+
+    Raises:
+        ConfigError: the first prompt does not fit into the context, or the policy can say no admissible action.
+        EnvError: the environment does not start the task.
+    """
+    policy, rules = player.policy, player.rules
+    async with player.hosts.host() as host:
+        opening, info = await host.reset(task.id, 0)
+    prompt = len(policy.codec.opening(rules.system, opening))
+    if prompt + rules.sampling.max_tokens > policy.context_limit:
+        raise ConfigError(
+            f"expected a first prompt and a reply of {rules.sampling.max_tokens} tokens to fit into context_limit "
+            f"{policy.context_limit}, got a prompt of {prompt} tokens in task {task.id!r}; raise context_limit"
+        )
+    try:
+        said = len(player.choices(info))
+    except TokenError as error:
+        raise ConfigError(f"{error} (task {task.id!r})") from error
+    if said and said < (listed := len(set(info["admissible_actions"]))):
+        _log.warning("the policy cannot say every admissible action", task=task.id, actions=listed, sayable=said)
+    return player
 
 
 def rollout(config: RunConfig, policy: Policy, hosts: HostPool) -> Rollout:

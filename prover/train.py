@@ -21,7 +21,7 @@ from prover.evaluate import Evaluation, evaluate
 from prover.folder import RunFolder
 from prover.journal import Clock, readable, rollout_metrics
 from prover.judges.random_segment import RandomJudge
-from prover.protocols import TrainablePolicy
+from prover.protocols import Judge, TrainablePolicy
 from prover.records import Task
 from prover.rollout import Rollout, check_failure_share
 from prover.seeds import derive
@@ -41,6 +41,8 @@ class TrainResult:
     """What a run leaves to tell."""
 
     folder: RunFolder
+    method: str
+    updates: int
     before: tuple[Evaluation, ...]
     """One per temperature."""
     after: tuple[Evaluation, ...]
@@ -51,8 +53,10 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
 
     Raises:
         ConfigError: the run folder cannot be used.
-        DataError: the environment's data is missing.
+        CheckpointError: the run to resume had other training tasks.
+        DataError: the data of the environment or the policy is missing.
         FailureShareError: too many episodes failed.
+        NumericsError: a loss, a gradient or logits are not finite.
     """
     if config.run is None:
         raise ConfigError("expected a run folder in `run`, got none; set run=PATH")
@@ -60,11 +64,19 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
         stage.tasks(config.env, config.env.split),
         stage.tasks(config.env, config.evaluation.split),
     )
-    folder = RunFolder.create(config.run, effective_yaml(config), config.seed, resume=resume)
+    folder = RunFolder(config.run)
+    folder.check(effective_yaml(config), resume=resume)
     saved = checkpoint.complete(folder.checkpoints)[-1:] if resume else []
+    if saved and saved[0].update > config.optim.updates:
+        raise ConfigError(
+            f"expected optim.updates of at least {saved[0].update}, what the run in {config.run} has done, got "
+            f"{config.optim.updates}; raise it, or start a new run"
+        )
     policy: TrainablePolicy = build.policy(config.policy, saved[0].path if saved else None)
     horizon = config.rollout.max_turns * config.policy.max_reply_tokens
-    update = PolicyUpdate(policy.model, config.optim, horizon=horizon)
+    # The KL term is measured against the policy that the run began with, not the one that it goes on with.
+    first = build.policy(config.policy).model if saved and config.optim.kl > 0 else policy.model
+    update = PolicyUpdate(policy.model, config.optim, horizon=horizon, reference=first)
     done = 0
     if saved:
         done = saved[0].update
@@ -74,17 +86,21 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
                 f"expected the training tasks of the run ({stored}), got {_fingerprint(train_tasks)}; "
                 "resume with the same data"
             )
-    for file in ("metrics.jsonl", "trajectories.jsonl"):
-        folder.truncate(file, done)
 
     async def run() -> TrainResult:
         """The run, in the event loop that its environments live in."""
         async with stage.host_pool(config) as hosts:
+            rollout = await stage.probed(stage.rollout(config, policy, hosts), train_tasks[0])
+            # Only now, so that what cannot run leaves no half-made run behind.
+            folder.begin(effective_yaml(config), config.seed, resume=resume)
+            for file in ("metrics.jsonl", "trajectories.jsonl"):
+                folder.truncate(file, done)
             loop = _Loop(
                 config=config,
                 folder=folder,
                 policy=policy,
-                rollout=stage.rollout(config, policy, hosts),
+                rollout=rollout,
+                judge=build.judge(config.judge),
                 update=update,
                 stream=TaskStream(tasks=train_tasks, seed=derive(config.seed, _TASKS)),
                 test_tasks=test_tasks,
@@ -101,6 +117,7 @@ class _Loop:
     folder: RunFolder
     policy: TrainablePolicy
     rollout: Rollout
+    judge: Judge
     update: PolicyUpdate
     stream: TaskStream
     test_tasks: tuple[Task, ...]
@@ -108,7 +125,7 @@ class _Loop:
 
     async def run(self, done: int) -> TrainResult:
         config, policy = self.config, self.policy
-        before = await self._evaluate(0)
+        before = await self._evaluate(0, anew=done == 0)
         for number in range(done, config.optim.updates):
             metrics = await self._update(number)
             self.folder.append("metrics.jsonl", metrics)
@@ -127,7 +144,10 @@ class _Loop:
                 )
             if config.evaluation.every and finished % config.evaluation.every == 0 and finished < config.optim.updates:
                 await self._evaluate(finished)
-        return TrainResult(folder=self.folder, before=before, after=await self._evaluate(config.optim.updates))
+        after = await self._evaluate(config.optim.updates)
+        return TrainResult(
+            folder=self.folder, method=config.method, updates=config.optim.updates, before=before, after=after
+        )
 
     async def _update(self, number: int) -> dict[str, Any]:
         config, clock = self.config, Clock()
@@ -150,7 +170,7 @@ class _Loop:
         return {
             "update": number,
             **rollout_metrics(groups),
-            **attribution_metrics(verdicts),
+            **attribution_metrics(verdicts, groups),
             **statistics,
             "cpu_seconds": clock.cpu,
             "wall_seconds": clock.wall,
@@ -160,7 +180,7 @@ class _Loop:
         config = self.config
         branch = Branch(rollout=self.rollout, restore_rng=config.verify.restore_rng)
         return Attribution(
-            judge=build.judge(config.judge),
+            judge=self.judge,
             verifier=MonteCarloVerifier(branch=branch, continuations=config.verify.continuations),
             rule=CreditRule(weight=config.credit.weight, sign=config.credit.sign, min_z=config.credit.min_z),
             probe=RandomJudge(max_length=1),
@@ -169,14 +189,24 @@ class _Loop:
             eligible_max=config.verify.eligible_max,
         )
 
-    async def _evaluate(self, done: int) -> tuple[Evaluation, ...]:
-        """Measure after ``done`` updates at every temperature; results that a resumed run already has are read back."""
+    async def _evaluate(self, done: int, *, anew: bool = True) -> tuple[Evaluation, ...]:
+        """Measure after ``done`` updates at every temperature; results that a resumed run already has are read back.
+
+        Raises:
+            ConfigError: a result is not there and cannot be measured ``anew``, since the weights are others by now.
+        """
         settings, found = self.config.evaluation, []
         for temperature in settings.temperatures:
             path = self.folder.evaluations / f"update-{done:06d}-T{temperature:g}.json"
-            if path.exists():
-                found.append(Evaluation.load(path))
+            if path.exists() and (stored := Evaluation.load(path)).split == settings.split:
+                found.append(stored)
                 continue
+            if not anew:
+                raise ConfigError(
+                    f"expected what was measured after {done} updates on split {settings.split!r} in {path}, got none, "
+                    "and the weights of that time are gone; resume with the evaluation.split and "
+                    "evaluation.temperatures that the run began with"
+                )
             result = await evaluate(
                 self.rollout, self.test_tasks, settings.episodes, temperature=temperature, seed=settings.seed
             )

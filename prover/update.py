@@ -1,6 +1,7 @@
 """One policy update: mini-batches of trajectories, micro-batches within them, AdamW."""
 
 import copy
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 
 from prover.config import OptimConfig
+from prover.errors import NumericsError
 from prover.objective import Loss, TrainRow, mean_metrics, policy_loss, row_weights, token_logprobs
 from prover.seeds import generator
 
@@ -20,9 +22,10 @@ class PolicyUpdate:
         model: a Hugging Face causal language model.
         config: learning rate, clipping, aggregation, KL, mini- and micro-batches.
         horizon: most tokens that a trajectory can sample; the constant length of ``dr_grpo``.
+        reference: what the KL term is measured against; ``model`` as it is now when left out. A copy is kept.
     """
 
-    def __init__(self, model: Any, config: OptimConfig, *, horizon: int) -> None:
+    def __init__(self, model: Any, config: OptimConfig, *, horizon: int, reference: Any = None) -> None:
         self.model = model
         self.config = config
         self.horizon = horizon
@@ -31,13 +34,19 @@ class PolicyUpdate:
         self.optimizer = torch.optim.AdamW(
             self._parameters, lr=config.lr, betas=config.betas, weight_decay=config.weight_decay
         )
-        self._reference = copy.deepcopy(model).eval() if config.kl > 0 else None
+        start = model if reference is None else reference
+        self._reference = copy.deepcopy(start).eval() if config.kl > 0 else None
 
-    def step(self, rows: Sequence[TrainRow], *, seed: int) -> dict[str, float]:
+    def step(self, rows: Sequence[TrainRow], *, seed: int) -> dict[str, float | None]:
         """Optimize on the rows of one update; returns means over the trained tokens and the gradient's norm.
+
+        Means are None when nothing was trained.
 
         Trajectories are drawn into mini-batches from ``seed``. How a mini-batch is cut into micro-batches changes
         memory and speed, never its loss: every token's weight is fixed by the whole mini-batch.
+
+        Raises:
+            NumericsError: a number at a trained token or the gradient is not finite; that step is not taken.
         """
         config, losses, norms = self.config, list[Loss](), list[float]()
         if self._reference is not None:
@@ -48,9 +57,15 @@ class PolicyUpdate:
                 losses += found
                 if any(loss.tokens for loss in found):
                     norms.append(float(torch.nn.utils.clip_grad_norm_(self._parameters, config.grad_clip)))
+                    if not math.isfinite(norms[-1]):
+                        raise NumericsError(
+                            f"expected a finite gradient, got one of norm {norms[-1]}; the step was not taken, lower "
+                            "optim.lr or look for extreme advantages"
+                        )
                     self.optimizer.step()
                 self.optimizer.zero_grad()
         return {
+            **dict.fromkeys(("ratio", "ratio_outside", "clipped", "kl_old", "entropy")),
             **mean_metrics(losses),
             "loss": sum(float(loss.value) for loss in losses) / max(1, len(norms)),
             "gradient_norm": float(np.mean(norms)) if norms else 0.0,

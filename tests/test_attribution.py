@@ -316,16 +316,29 @@ def test_metrics_count_everything() -> None:
             probe=estimate(3, 4, turns=7),
         ),
         Verdict(group=4, outcome="verifier_failed", proposal=claim(0, 0), detail="...", probe_error="..."),
+        Verdict(group=5, outcome="invalid_proposal:too_long", proposal=claim(0, 4)),
     ]
-    assert attribution_metrics(verdicts) == {
-        "outcomes": {"all_failed": 2, "credited": 1, "measured": 1, "verifier_failed": 1},
-        "proposals": 3,
+    # Groups of two members with six turns each, and no tokens: 5 * 2 * 6 = 60 turns beside 47 of continuations.
+    groups = [group(True, False, index=index) for index in range(6)]
+    assert attribution_metrics(verdicts, groups[1:]) == {
+        "outcomes": {
+            "all_failed": 2,
+            "credited": 1,
+            "measured": 1,
+            "verifier_failed": 1,
+            "invalid_proposal:too_long": 1,
+        },
+        "eligible_rate": 4 / 6,
+        "proposals": 4,
+        "proposal_valid_rate": 0.75,
         "measured": 2,
         "positive": 1,
+        "positive_rate": 0.5,
         "negative": 1,
         "mean_delta": 0.125,
         "mean_credit": 0.5,
         "mean_segment_length": 3.0,
+        "mean_segment_position": 1 / 12,
         "verifier_turns": 40,
         "verifier_tokens": 80,
         "verifier_failures": 2,
@@ -335,12 +348,15 @@ def test_metrics_count_everything() -> None:
         "probe_mean_delta": 0.125,
         "probe_turns": 7,
         "probe_tokens": 14,
+        "extra_turns": 47 / 107,
+        "extra_tokens": 1.0,
     }
 
 
 def test_means_of_nothing_are_not_numbers() -> None:
     """Where nothing was measured there is no mean, not a mean of 0."""
-    metrics = attribution_metrics([Verdict(group=0, outcome="all_failed")])
-    assert [metrics[name] for name in ("mean_delta", "mean_credit", "mean_segment_length", "probe_mean_delta")] == (
-        [None] * 4
-    )
+    metrics = attribution_metrics([Verdict(group=0, outcome="all_failed")], [group(False, False)])
+    names = ("mean_delta", "mean_credit", "mean_segment_length", "mean_segment_position", "positive_rate")
+    assert [metrics[name] for name in (*names, "proposal_valid_rate", "probe_mean_delta")] == [None] * 7
+    assert (metrics["eligible_rate"], metrics["extra_turns"]) == (0.0, 0.0)
+    assert attribution_metrics([], [])["eligible_rate"] is None

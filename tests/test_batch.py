@@ -1,11 +1,16 @@
 """Rows to train on, from groups and verdicts."""
 
+from typing import Literal
+
 import numpy as np
+import pytest
 
 from prover.attribution import Verdict
 from prover.batch import training_rows
 from prover.config import AdvantageConfig
-from prover.records import Credit, EndReason, Group, Segment, Task, TokenRow, Trajectory, Turn
+from prover.records import Completion, Credit, EndReason, Group, Segment, Task, TokenRow, Trajectory, Turn
+from prover.testing import ToyCodec
+from prover.transcript import Transcript
 
 TASK = Task(id="t", split="train")
 
@@ -53,6 +58,25 @@ def test_credit_lands_on_its_segment_of_its_trajectory_alone() -> None:
     failure = [0, 0, -0.25, -0.25, 0, -0.25, -0.25, 0, -0.25, 0, -0.25]
     assert [r.advantages_T.tolist() for r in rows[1:]] == [failure] * 3
     assert [r.trajectory for r in rows] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("mode", ["append", "window"])
+@pytest.mark.parametrize("k", range(5))
+def test_the_number_of_a_turn_means_that_turn(k: int, mode: Literal["append", "window"]) -> None:
+    """Credit on turn k lands on exactly the tokens of "act k", although the observation of turn 3 is empty."""
+    codec = ToyCodec()
+    transcript = Transcript.open(codec, system="", observation="c", temperature=1.0, mode=mode)
+    for turn in range(6):
+        ids = codec.action(f"act {turn}")
+        transcript.sampled(Completion(ids=ids, logprobs=(-0.5,) * len(ids), finish="stop"))
+        transcript.observed("" if turn == 2 else f"act {turn} done")
+    group = Group(
+        index=0, task=TASK, trajectories=(trajectory(0, True, *transcript.rows()), trajectory(1, False, row([-1, 0])))
+    )
+    credit = Credit(segment=Segment(trajectory=0, start=k, end=k), amount=1.0)
+    found = training_rows([group], [Verdict(group=0, outcome="credited", credit=credit)], AdvantageConfig())
+    credited = [id_ for r in found for id_ in r.row.ids[r.advantages_T == 1.5].tolist()]
+    assert tuple(credited) == codec.action(f"act {k}")
 
 
 def test_long_episodes_weigh_no_more_in_the_baseline() -> None:

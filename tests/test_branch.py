@@ -194,6 +194,19 @@ def test_a_continuation_that_fails_once_is_played_again() -> None:
     assert continued(policy, trajectory, 4, env=env) == continued(policy, trajectory, 4)
 
 
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_passes_through(stop: type[BaseException]) -> None:
+    """Ctrl-C in a continuation is nobody's failure."""
+
+    class Interrupted(LineEnv):
+        def restore(self, snapshot: Any) -> Any:
+            raise stop
+
+    policy = ScriptedPolicy(["look"], repeat=True)
+    with pytest.raises(stop):
+        continued(policy, episode(policy), 4, env=Interrupted)
+
+
 def test_a_step_that_raises_is_recorded_at_its_turn() -> None:
     """Turns are counted from the start of the episode."""
 
@@ -223,7 +236,7 @@ def test_a_state_that_does_not_come_back_is_a_mismatch() -> None:
     (failure,) = continued(policy, trajectory, 4, 1, env=Wrong)
     assert isinstance(failure, Failure)
     assert failure.cause == FailureCause.MISMATCH
-    assert "expected the state before turn 4" in failure.detail
+    assert "expected state key and observation before turn 4 back" in failure.detail
     assert (next(restores), policy.requests) == (1, [])
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from prover import cli
-from prover.config import load_config
+from prover.config import effective_yaml, load_config
 from prover.evaluate import Episode, Evaluation
 from prover.testing import UniformPolicy
 
@@ -128,7 +128,8 @@ def test_a_folder_with_a_run_is_resumed_or_refused(
 ) -> None:
     """A run is never overwritten; ``--resume`` takes its own config."""
     Path("old").mkdir()
-    Path("old/config.yaml").write_text("{env: {kind: line}, seed: 8, policy: {path: model}}")
+    stored = load_config(None, ["env.kind=line", "seed=8", model])
+    Path("old/config.yaml").write_text(effective_yaml(stored))
     assert run("train", "env.kind=line", model, "--run", "old") == 2
     assert "which holds a run" in capsys.readouterr().err
     assert run("train", "--run", "old", "--resume") == 0

@@ -126,6 +126,7 @@ def test_sizes_are_refused_exactly_when_something_would_be_left_over(
         ("evaluation.temperatures=[]", "evaluation.temperatures: "),
         ("evaluation.temperatures=[0]", "evaluation.temperatures.0: expected greater than 0, got 0"),
         ("verify.null_probe=1.5", "verify.null_probe: expected less than or equal to 1, got 1.5"),
+        ("judge.max_length=5", "judge.max_length: expected less than or equal to 4, got 5"),
         ("verify.eligible_min=4", "verify: eligible_min (4) is above eligible_max (3)"),
         ("policy.max_reply_tokens=1024", "policy: max_reply_tokens (1024) must be below context_limit (1024)"),
         ("credit.sign=negative", "credit.sign: expected 'positive' or 'signed', got 'negative'"),

@@ -68,7 +68,13 @@ def test_a_run_without_measurements_shows_no_deltas() -> None:
 def test_the_result_has_rates_intervals_and_the_paired_difference(tmp_path: Path) -> None:
     """67 of 134 before and 70 after: Wilson intervals, n, and +2.2 points with the interval of three changed tasks."""
     console = Console(file=StringIO(), width=200)
-    result = TrainResult(folder=RunFolder(tmp_path), before=(evaluation(67, 134),), after=(evaluation(70, 134),))
+    result = TrainResult(
+        folder=RunFolder(tmp_path),
+        method="prover",
+        updates=40,
+        before=(evaluation(67, 134),),
+        after=(evaluation(70, 134),),
+    )
     print_result(result, console)
     text = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO from above
     assert "50.0 [41.7, 58.3]" in text
@@ -82,7 +88,14 @@ def test_the_result_fits_a_terminal_of_80_columns(tmp_path: Path) -> None:
     """Nothing of the table is cut off."""
     console = Console(file=StringIO(), width=80)
     print_result(
-        TrainResult(folder=RunFolder(tmp_path), before=(evaluation(67, 600),), after=(evaluation(70, 600),)), console
+        TrainResult(
+            folder=RunFolder(tmp_path),
+            method="prover",
+            updates=40,
+            before=(evaluation(67, 600),),
+            after=(evaluation(70, 600),),
+        ),
+        console,
     )
     text = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO from above
     assert "…" not in text

@@ -240,14 +240,14 @@ def test_comparison_is_paired_by_task() -> None:
         *(episode("a", s) for s in (True, True)),
         episode("only after", False),
     )
-    found = compare(before, after)
+    found = compare(before, after).difference
     # a: 1 - 0.5, b: 0.5 - 0: both differ by a half, so there is no spread.
     assert (found.mean, found.n, found.se) == (0.5, 2, 0.0)
 
 
 def test_one_task_gives_no_interval() -> None:
     """Many episodes of one task are one piece of evidence."""
-    found = compare(of(*[episode("a", False)] * 9), of(*[episode("a", True)] * 9))
+    found = compare(of(*[episode("a", False)] * 9), of(*[episode("a", True)] * 9)).difference
     assert (found.mean, found.n, found.se, found.low, found.high) == (1.0, 1, None, None, None)
 
 

@@ -18,7 +18,8 @@ def lines(path: Path) -> list[dict[str, object]]:
 
 def test_a_new_folder_says_what_is_run(tmp_path: Path) -> None:
     """Config, versions and seed are there from the start."""
-    folder = RunFolder.create(tmp_path / "runs" / "a", "seed: 3 # é\n", 3)
+    folder = RunFolder(tmp_path / "runs" / "a")
+    folder.begin("seed: 3 # é\n", 3)
     assert (folder.path / "config.yaml").read_text(encoding="utf-8") == "seed: 3 # é\n"
     versions = json.loads((folder.path / "versions.json").read_text())
     assert versions["seed"] == 3
@@ -30,33 +31,46 @@ def test_a_new_folder_says_what_is_run(tmp_path: Path) -> None:
 
 def test_a_used_folder_is_refused(tmp_path: Path) -> None:
     """Nothing of the run in it is touched."""
-    RunFolder.create(tmp_path, "first", 0)
+    RunFolder(tmp_path).begin("first", 0)
     with pytest.raises(ConfigError, match="which holds a run; choose another with --run PATH, or add --resume"):
-        RunFolder.create(tmp_path, "second", 0)
+        RunFolder(tmp_path).begin("second", 0)
     assert (tmp_path / "config.yaml").read_text() == "first"
 
 
 def test_resuming_keeps_the_config(tmp_path: Path) -> None:
     """A longer run goes on and is written down; another learning rate is refused, and the config stays as it was."""
-    RunFolder.create(tmp_path, "seed: 1\noptim: {updates: 5, lr: 0.1}\n", 0)
-    RunFolder.create(tmp_path, "seed: 1\noptim: {updates: 9, lr: 0.1}\n", 0, resume=True)
+    RunFolder(tmp_path).begin("seed: 1\noptim: {updates: 5, lr: 0.1}\n", 0)
+    RunFolder(tmp_path).begin("seed: 1\noptim: {updates: 9, lr: 0.1}\n", 0, resume=True)
     assert "updates: 9" in (tmp_path / "config.yaml").read_text()
     with pytest.raises(ConfigError, match="another one in optim"):
-        RunFolder.create(tmp_path, "seed: 1\noptim: {updates: 9, lr: 0.2}\n", 0, resume=True)
+        RunFolder(tmp_path).begin("seed: 1\noptim: {updates: 9, lr: 0.2}\n", 0, resume=True)
     assert "lr: 0.1" in (tmp_path / "config.yaml").read_text()
 
 
 def test_there_must_be_a_run_to_resume(tmp_path: Path) -> None:
     """An empty folder cannot be resumed."""
     with pytest.raises(ConfigError, match=r"found no config\.yaml there; leave out --resume"):
-        RunFolder.create(tmp_path, "", 0, resume=True)
+        RunFolder(tmp_path).begin("", 0, resume=True)
+
+
+def test_a_run_folder_is_new_or_resumed(tmp_path: Path) -> None:
+    """A check makes the folder and leaves nothing in it; a new run needs it without a run, a resumed one with one."""
+    folder = RunFolder(tmp_path / "a" / "b")
+    folder.check("seed: 0")
+    assert list(folder.path.iterdir()) == []
+    with pytest.raises(ConfigError, match="expected a run to resume in"):
+        folder.check("seed: 0", resume=True)
+    (folder.path / "config.yaml").write_text("seed: 0")
+    folder.check("seed: 0", resume=True)
+    with pytest.raises(ConfigError, match="which holds a run"):
+        folder.check("seed: 0")
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     """A file in its place is named."""
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="expected a folder that can be written"):
-        RunFolder.create(tmp_path / "file", "", 0)
+        RunFolder(tmp_path / "file").begin("", 0)
 
 
 def test_records_are_appended_as_lines(tmp_path: Path) -> None:

@@ -46,23 +46,3 @@ def test_a_missing_package_is_named_with_its_extra(model: Path, monkeypatch: pyt
         ConfigError, match=re.escape("The package 'torch' is not installed: pip install 'prover[train]'.")
     ):
         preflight.check_packages()
-
-
-def test_a_run_folder_is_new_or_resumed(tmp_path: Path) -> None:
-    """A new run needs a folder without a run, and a resumed one a folder with a run."""
-    new = tmp_path / "a" / "b"
-    preflight.check_run_folder(new, resume=False)
-    assert new.is_dir()
-    with pytest.raises(ConfigError, match="Expected a run to resume in"):
-        preflight.check_run_folder(new, resume=True)
-    (new / "config.yaml").write_text("seed: 0")
-    preflight.check_run_folder(new, resume=True)
-    with pytest.raises(ConfigError, match="which holds a run"):
-        preflight.check_run_folder(new, resume=False)
-
-
-def test_a_run_folder_can_be_written(tmp_path: Path) -> None:
-    """A folder that cannot be made is refused."""
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="Expected a folder that can be written at"):
-        preflight.check_run_folder(tmp_path / "file" / "run", resume=False)

@@ -24,7 +24,7 @@ def test_the_custom_environment_keeps_the_contract() -> None:
     space: dict[str, type] = {}
     exec(compile((ROOT / "examples" / "guess.py").read_text(encoding="utf-8"), "guess.py", "exec"), space)
     report = check_text_env(space["Guess"], raises=False)
-    # A class without a module cannot be sent to another process; `prover check-env` imports it, and that is tested there.
+    # A class without a module cannot be sent to another process; `prover check-env` imports it.
     assert {failure.rule for failure in report.failures} <= {"restore_in_process"}
 
 
@@ -32,7 +32,9 @@ def commands() -> list[list[str]]:
     """Words of every ``prover train|sft|eval`` command with a config file."""
     found = []
     for line in README.splitlines():
-        words = shlex.split(re.split(r"\s{3,}", line.strip())[0], comments=True) if line.startswith("    prover ") else []
+        words = (
+            shlex.split(re.split(r"\s{3,}", line.strip())[0], comments=True) if line.startswith("    prover ") else []
+        )
         if len(words) > 2 and words[1] in ("train", "sft", "eval") and words[2].endswith(".yaml"):
             found.append(words)
     return found

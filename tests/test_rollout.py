@@ -88,6 +88,23 @@ def test_an_episode_is_recorded_turn_by_turn() -> None:
     assert found.n_sampled == 6 + 5 + 6
 
 
+def test_success_is_the_environments_verdict_and_no_sum_of_rewards() -> None:
+    """Rewards without ``info["success"]``, part of a graded score, make no success, and a success needs no reward."""
+
+    class Graded(LineEnv):
+        def step(self, action: str) -> Any:
+            observation, _, terminated, truncated, info = super().step(action)
+            return observation, 0.0 if terminated else 0.5, terminated, truncated, info
+
+    lost, won = (
+        episode(ScriptedPolicy(["right"] * 3), env=Graded, tasks=[task(6)], rules=replace(RULES, max_turns=n))
+        for n in (2, 3)
+    )
+    assert (lost.reward, lost.success, won.reward, won.success) == (1.0, False, 1.0, True)
+    group = Group(index=0, task=task(), trajectories=(lost, won))
+    assert (group.rewards_G.tolist(), group.n_success) == ([0.0, 1.0], 1)
+
+
 def test_the_turn_cap_ends_an_episode() -> None:
     """After ``max_turns`` turns there is no further request and no success."""
     policy = ScriptedPolicy(["look"], repeat=True)
@@ -143,6 +160,28 @@ def test_replies_are_drawn_among_the_admissible_actions() -> None:
     a = ToyCodec().encode("A")[0]
     assert row.support[first] == (a,)
     assert row.logprobs[first] == 0.0
+
+
+def test_the_environment_hears_its_own_words() -> None:
+    """A policy whose vocabulary has no capitals still acts in an environment that tells them apart."""
+
+    class Small(ToyCodec):
+        def encode(self, text: str) -> list[int]:
+            return super().encode(text.lower())
+
+    class Loud(LineEnv):
+        def step(self, action: str) -> Any:
+            heard.append(action)
+            observation, reward, terminated, truncated, info = super().step(action.lower())
+            return observation, reward, terminated, truncated, info | {"admissible_actions": ["Left", "LOOK"]}
+
+    heard: list[str] = []
+    policy = UniformPolicy()
+    policy.codec = Small()
+    found = episode(policy, env=Loud, rules=replace(RULES, admissible=True))
+    assert set(heard[1:]) == {"Left", "LOOK"}
+    assert [turn.action for turn in found.turns] == heard
+    assert {turn.text for turn in found.turns[1:]} == {"left", "look"}
 
 
 def test_admissible_actions_that_cannot_be_written_are_left_out() -> None:

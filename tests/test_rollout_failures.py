@@ -155,6 +155,11 @@ def test_a_policy_that_fails_is_a_failure_too() -> None:
     ("change", "message"),
     [
         (lambda reward, info: (reward, {}), "expected info['success'] from reset, restore and step"),
+        (
+            lambda reward, info: (reward, {"success": "False"}),
+            "expected info['success'] to be true or false, got 'False'",
+        ),
+        (lambda reward, info: (reward, {"success": float("nan")}), "to be true or false, got nan"),
         (lambda reward, info: (float("nan"), info), "expected a finite reward from step, got nan"),
     ],
 )

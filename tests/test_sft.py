@@ -60,10 +60,27 @@ def test_an_unsolved_episode_is_no_demonstration() -> None:
     assert demonstrate(TaughtLineEnv(), "start-0", seed=0, noise=0.0, max_turns=3) is None
 
 
-def test_an_env_without_an_expert_is_refused() -> None:
+def test_without_an_expert_chance_is_the_teacher() -> None:
+    """A random walk that reaches the goal is shown, and taught as it is."""
+    shown = [demonstrate(LineEnv(), "start-8", seed=seed, noise=0.0, max_turns=9) for seed in range(9)]
+    solved = [one for one in shown if one is not None]
+    assert solved
+    assert all(all(one.taught) and one.results[-1] == "You are in cell 9 of 0..9." for one in solved)
+
+
+class SilentEnv(LineEnv):
+    """An environment that lists no actions."""
+
+    def reset(self, **arguments: Any) -> Any:
+        """Leave them out."""
+        observation, info = super().reset(**arguments)
+        return observation, {"success": info["success"]}
+
+
+def test_an_env_without_expert_and_actions_is_refused() -> None:
     """The message says what is missing."""
-    with pytest.raises(ConfigError, match=r"expert\(seed\)"):
-        demonstrate(LineEnv(), "start-0", seed=0, noise=0.0, max_turns=3)
+    with pytest.raises(ConfigError, match=r"expert\(seed\) method or with info"):
+        demonstrate(SilentEnv(), "start-0", seed=0, noise=0.0, max_turns=3)
 
 
 def test_an_expert_that_hardly_ever_wins_is_refused() -> None:

@@ -7,11 +7,15 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
 
 from prover import checkpoint
 from prover.config import RunConfig, effective_yaml, load_config
 from prover.errors import CheckpointError, ConfigError, FailureShareError
+from prover.policies.codec import HFCodec
+from prover.policies.hf import HFPolicy
 from prover.records import Group, NoProposal, Proposal
+from prover.rollout import Rollout
 from prover.testing import LineEnv
 from prover.train import TrainResult, train
 
@@ -132,6 +136,41 @@ def test_evaluation_leaves_training_bit_identical(grpo: TrainResult, line_policy
     assert (result.folder.evaluations / "update-000002-T1.json").exists()
 
 
+@pytest.mark.parametrize("method", ["grpo", "prover"])
+def test_no_update_starts_from_caches_of_others(
+    line_policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """What evaluations, continuations and older weights left in the cache could round differently: it is gone."""
+    kept: list[int] = []
+    groups = Rollout.groups
+
+    async def spy(self: Any, *args: Any, **kwargs: Any) -> list[Group]:
+        kept.append(len(self.policy._engine.store))
+        found = await groups(self, *args, **kwargs)
+        assert len(self.policy._engine.store) > 0
+        return found
+
+    monkeypatch.setattr(Rollout, "groups", spy)
+    train(configure(tmp_path, line_policy, f"method={method}", "evaluation.every=1"))
+    assert kept == [0, 0, 0]
+
+
+@pytest.mark.parametrize("decoding", ["free", "admissible"])
+@pytest.mark.parametrize("mode", ["append", "window"])
+def test_rows_are_trained_in_the_context_they_were_sampled_in(
+    line_policy: Path, tmp_path: Path, mode: str, decoding: str
+) -> None:
+    """In either mode of the transcript and of decoding, and at another temperature, the ratio of all tokens is 1."""
+    rules = (f"transcript.mode={mode}", "transcript.window=1", f"policy.decoding={decoding}", "policy.temperature=0.7")
+    # With a KL term all rows are scored, those of groups without contrast too.
+    result = train(configure(tmp_path, line_policy, *rules, "optim.kl=0.01", "optim.updates=2", "rollout.max_turns=5"))
+    for line in metrics(result):
+        assert line["trained_tokens"] == line["tokens"] > 0
+        assert line["ratio"] == pytest.approx(1.0, abs=1e-5)
+        assert (line["ratio_outside"], line["kl_old"]) == (0.0, pytest.approx(0.0, abs=1e-8))
+        assert line["verifier_failures"] == line["probe_failures"] == 0
+
+
 def test_a_run_repeats_itself(grpo: TrainResult, line_policy: Path, tmp_path: Path) -> None:
     """The same config gives the same weights and the same metrics but for the seconds."""
     again = train(configure(tmp_path, line_policy, "method=grpo"))
@@ -146,9 +185,94 @@ def test_a_run_repeats_itself(grpo: TrainResult, line_policy: Path, tmp_path: Pa
 def test_a_resumed_run_equals_an_unbroken_one(grpo: TrainResult, line_policy: Path, tmp_path: Path) -> None:
     """Stopped after two updates and resumed, the run takes up its tasks and ends in the same weights and metrics."""
     train(configure(tmp_path, line_policy, "method=grpo", "optim.updates=2"))
+    files = ("metrics.jsonl", "trajectories.jsonl")
+    for file in files:  # What was written between the last checkpoint and the end of the process.
+        with (tmp_path / file).open("a") as lines:
+            lines.write('{"update": 2, "stale": true}\n{"update": 2, "st')
     result = train(configure(tmp_path, line_policy, "method=grpo"), resume=True)
     assert same(weights(result), weights(grpo))
     assert [line["loss"] for line in metrics(result)] == [line["loss"] for line in metrics(grpo)]
+    assert (tmp_path / files[1]).read_text() == (grpo.folder.path / files[1]).read_text()
+
+
+def test_a_hybrid_model_trains(line_policy: Path, tmp_path: Path) -> None:
+    """Qwen3.5, whose linear layers keep recurrent states, is trained on exactly what it sampled: ratio 1."""
+    tokenizer = HFPolicy.load(line_policy).codec.tokenizer
+    heads = dict.fromkeys(("linear_num_key_heads", "linear_num_value_heads", "num_attention_heads"), 2)
+    sizes = {"linear_key_head_dim": 16, "linear_value_head_dim": 16, "head_dim": 16, "num_key_value_heads": 1}
+    config = Qwen3_5TextConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=4,
+        max_position_embeddings=1024,
+        eos_token_id=tokenizer.eos_token_id,
+        **heads,
+        **sizes,
+    )
+    model = Qwen3_5ForCausalLM(config).eval()
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.normal_(0.0, 0.1, generator=generator)
+    HFPolicy(model, HFCodec(tokenizer)).save(tmp_path / "policy")
+    near = ["env.tasks=[start-6, start-7, start-8]", "rollout.max_turns=6", "judge.kind=random_segment"]
+    result = train(configure(tmp_path / "run", tmp_path / "policy", *near, "optim.updates=2"))
+    trained = [line for line in metrics(result) if line["trained_tokens"]]
+    assert trained
+    assert all(line["ratio"] == pytest.approx(1.0, abs=1e-4) for line in trained)
+    assert sum(line["measured"] for line in metrics(result)) > 0
+
+
+def test_a_resumed_run_keeps_the_reference_of_its_kl_term(line_policy: Path, tmp_path: Path) -> None:
+    """The divergence is measured from the policy that the run began with, not from the checkpoint."""
+    options = ("method=grpo", "optim.kl=0.5", "optim.lr=0.02")
+    whole = train(configure(tmp_path / "whole", line_policy, *options))
+    train(configure(tmp_path / "halves", line_policy, *options, "optim.updates=2"))
+    result = train(configure(tmp_path / "halves", line_policy, *options), resume=True)
+    assert same(weights(result), weights(whole))
+    assert [line["kl_ref"] for line in metrics(result)] == [line["kl_ref"] for line in metrics(whole)]
+    assert metrics(whole)[2]["kl_ref"] > 0
+
+
+def test_what_was_not_measured_before_training_is_not_made_up(line_policy: Path, tmp_path: Path) -> None:
+    """Trained weights are never measured as if they were the first ones: a lost result is an error on resume."""
+    train(configure(tmp_path, line_policy, "method=grpo", "optim.updates=1"))
+    lost = tmp_path / "evaluations" / "update-000000-T1.json"
+    lost.unlink()
+    with pytest.raises(ConfigError, match="expected what was measured after 0 updates"):
+        train(configure(tmp_path, line_policy, "method=grpo"), resume=True)
+    assert not lost.exists()
+
+
+def test_a_resumed_run_is_measured_as_it_began(line_policy: Path, tmp_path: Path) -> None:
+    """Other temperatures or episodes would compare unlike things; the message names the section."""
+    train(configure(tmp_path, line_policy, "method=grpo", "optim.updates=1"))
+    with pytest.raises(ConfigError, match="another one in evaluation"):
+        train(configure(tmp_path, line_policy, "method=grpo", "evaluation.episodes=12"), resume=True)
+
+
+def test_a_run_is_not_resumed_backwards(line_policy: Path, tmp_path: Path) -> None:
+    """Fewer updates than were done are an error, not a relabelled result."""
+    train(configure(tmp_path, line_policy, "method=grpo", "optim.updates=2"))
+    with pytest.raises(ConfigError, match=r"expected optim\.updates of at least 2"):
+        train(configure(tmp_path, line_policy, "method=grpo", "optim.updates=1"), resume=True)
+
+
+def test_a_policy_that_cannot_say_the_actions_is_refused(line_policy: Path, tmp_path: Path) -> None:
+    """Admissible decoding never turns into free decoding in silence, and no half-made run is left behind."""
+    config = configure(tmp_path / "run", line_policy, "method=grpo", "policy.max_reply_tokens=1")
+    with pytest.raises(ConfigError, match=r"can say none of 3 \(e\.g\. 'left'\)"):
+        train(config)
+    assert not (tmp_path / "run" / "config.yaml").exists()
+
+
+def test_a_context_too_small_for_the_first_prompt_is_refused(line_policy: Path, tmp_path: Path) -> None:
+    """An episode without a single turn is no failure of the policy, so the run does not start."""
+    config = configure(tmp_path / "run", line_policy, "policy.max_reply_tokens=4", "policy.context_limit=6")
+    with pytest.raises(ConfigError, match="expected a first prompt and a reply of 4 tokens"):
+        train(config)
 
 
 def test_resuming_with_other_tasks_is_refused(line_policy: Path, tmp_path: Path) -> None:

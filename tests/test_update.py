@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from prover.config import OptimConfig
+from prover.errors import NumericsError
 from prover.objective import TrainRow
 from prover.policies.hf import HFPolicy
 from prover.records import TokenRow
@@ -111,3 +112,23 @@ def test_the_kl_term_is_zero_at_the_starting_policy(line_policy: Path) -> None:
     rows = [train_row(0, 3, 1.0), train_row(1, 3, -1.0)]
     assert update.step(rows, seed=0)["kl_ref"] == pytest.approx(0.0, abs=1e-6)
     assert update.step(rows, seed=1)["kl_ref"] > 1e-5
+
+
+def test_the_kl_reference_can_be_given(line_policy: Path) -> None:
+    """A resumed run measures the divergence from the policy that it began with: not 0 for other weights."""
+    model, start = HFPolicy.load(line_policy).model, HFPolicy.load(line_policy).model
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1.1)
+    update = PolicyUpdate(model, OptimConfig(kl=0.1), horizon=16, reference=start)
+    assert update.step([train_row(0, 3, 1.0)], seed=0)["kl_ref"] > 1e-6
+
+
+def test_a_gradient_that_is_not_finite_is_not_stepped_along(model: Any) -> None:
+    """A gradient that overflows stops the run, and the weights stay as they were."""
+    before = copy.deepcopy(model.state_dict())
+    update = PolicyUpdate(model, OptimConfig(), horizon=16)
+    next(model.parameters()).register_hook(lambda gradient: gradient * float("inf"))
+    with pytest.raises(NumericsError, match="expected a finite gradient, got one of norm"):
+        update.step([train_row(0, 3, 1.0)], seed=0)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())

@@ -97,15 +97,25 @@ class HFPolicy:
         Nothing is downloaded and no code of the folder is run.
 
         Raises:
-            DataError: There is no model at ``path``.
+            DataError: There is no model at ``path``, or its weights are not complete.
         """
         path = Path(path)
         if not (path / "config.json").is_file():
             raise DataError(f"expected a model folder with a config.json, got {path}; give the path of a saved model")
         options = {"local_files_only": True, "trust_remote_code": False}
         with _no_progress_bars():
-            model = AutoModelForCausalLM.from_pretrained(
-                path, dtype=torch.float32, attn_implementation="sdpa", use_safetensors=True, **options
+            model, report = AutoModelForCausalLM.from_pretrained(
+                path,
+                dtype=torch.float32,
+                attn_implementation="sdpa",
+                use_safetensors=True,
+                output_loading_info=True,
+                **options,
+            )
+        if missing := sorted(report["missing_keys"]):
+            # transformers would go on with random weights in their place, other ones every time.
+            raise DataError(
+                f"expected all weights of the model in {path}, got none for {', '.join(missing)}; save the whole model"
             )
         tokenizer = AutoTokenizer.from_pretrained(path, **options)
         codec = HFCodec(tokenizer, eos_ids=_eos_ids(model))

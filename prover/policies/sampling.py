@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from prover.errors import NumericsError
+
 
 def draw(
     logits: NDArray[np.float32], uniforms: NDArray[np.float64], temperatures: NDArray[np.float64]
@@ -21,10 +23,20 @@ def draw(
     Returns:
         Columns and their log-probabilities under the distributions they were drawn from, shape (N,) each: the
         log-softmax of ``logits / temperature``, and 0 for temperature 0, where all mass is on one column.
+
+    Raises:
+        NumericsError: The logits of a row are no distribution (NaN, infinite, or nothing is allowed).
     """
     greedy = temperatures == 0.0
     scores = logits / np.where(greedy, 1.0, temperatures)[:, None]
-    scores -= scores.max(axis=1, keepdims=True)
+    largest = scores.max(axis=1)
+    if not np.isfinite(largest).all():
+        raise NumericsError(
+            f"expected logits with a finite maximum, got {largest[~np.isfinite(largest)][0]} in "
+            f"{int((~np.isfinite(largest)).sum())} of {len(largest)} rows; if the weights are not finite any more, go "
+            "back to an earlier checkpoint"
+        )
+    scores -= largest[:, None]
     cumulative = np.exp(scores).cumsum(axis=1)
     total = cumulative[:, -1]
     # The first step above the target: a column of probability 0 adds no step and cannot be hit. Rounding may lift the

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from prover.errors import ConfigError
 from prover.records import Group, NoProposal, Proposal
+from prover.testing.script import item_of, said
 
 Verdict = Proposal | NoProposal | BaseException
 """What a script holds: an answer, or an error to raise."""
@@ -34,15 +34,7 @@ class ScriptedJudge:
         Raises:
             ConfigError: the script is used up and ``repeat`` is off.
         """
-        asked = len(self.groups)
-        if not self.replies or (asked >= len(self.replies) and not self.repeat):
-            raise ConfigError(
-                f"expected at most {len(self.replies)} groups, as many as the script has replies, got one more; "
-                "give more replies or repeat=True"
-            )
+        item = item_of(self.replies, len(self.groups), repeat=self.repeat, asks="groups")
         self.groups.append(group)
-        item = self.replies[asked % len(self.replies)]
-        verdict = item(group) if callable(item) else item
-        if isinstance(verdict, BaseException):
-            raise verdict
+        verdict: Proposal | NoProposal = said(item, group)
         return verdict

@@ -8,6 +8,7 @@ from prover.protocols import Codec
 from prover.records import Completion, Request
 from prover.seeds import generator
 from prover.testing.codec import ToyCodec
+from prover.testing.script import item_of, said
 
 Reply = str | tuple[Sequence[int], Sequence[float], str] | BaseException
 """What a script holds: a text, or (ids, log-probabilities, finish), or an error to raise."""
@@ -53,17 +54,9 @@ class ScriptedPolicy:
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: Request) -> Completion:
-        turn = len(self.requests)
-        if not self.replies or (turn >= len(self.replies) and not self.repeat):
-            raise ConfigError(
-                f"expected at most {len(self.replies)} requests, as many as the script has replies, got one more; "
-                "give more replies or repeat=True"
-            )
+        item = item_of(self.replies, len(self.requests), repeat=self.repeat, asks="requests")
         self.requests.append(request)
-        item = self.replies[turn % len(self.replies)]
-        reply = item(request) if callable(item) else item
-        if isinstance(reply, BaseException):
-            raise reply
+        reply = said(item, request)
         if isinstance(reply, str):
             written = self.codec.action(reply)
             return _completion(written, (0.0,) * len(written), None, request)

@@ -1,11 +1,13 @@
 """Tests of text to token ids through a chat template."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
+import prover
 from prover.errors import ConfigError, TokenError
 from prover.policies.codec import HFCodec
 from prover.policies.words import build_word_tokenizer
@@ -95,6 +97,41 @@ def test_control_tokens_in_text_stay_text(codec: HFCodec, sneaky: str) -> None:
     assert text(codec, ids) == text(codec, plain).replace("x", sneaky)
     assert not control & set(codec.action(sneaky)[:-1])
     assert sum(id_ in control for id_ in codec.opening(sneaky, sneaky)) == 5
+
+
+def test_markers_that_are_not_called_special_stay_text_in_observations() -> None:
+    """``<think>`` of an environment is no id of the template's; a word that was added is one token everywhere."""
+    tokenizer = chat_tokenizer(CHATML.replace("assistant\n{% endif %}", "assistant\n<think>\n{% endif %}"))
+    tokenizer.add_tokens([AddedToken("<think>", special=False), AddedToken("cabinet", special=False)])
+    codec, (think, cabinet) = HFCodec(tokenizer), tokenizer.convert_tokens_to_ids(["<think>", "cabinet"])
+    ids = codec.reply("a <think> in <<think>> cabinet", closed=True)
+    assert (ids.count(think), ids.count(cabinet)) == (1, 1)
+    assert text(codec, ids) == text(codec, codec.reply("", closed=True)).replace(
+        "user\n", "user\na <think> in <<think>> cabinet"
+    )
+    assert codec.opening("", "<think>").count(think) == 1
+    assert codec.opening("S", "<think>").count(think) == 1
+
+
+MARKERS = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<eos>", "<act>", "<bos>", "<pad>", "</s>", "<s>", "<EOS>"]
+
+
+@pytest.mark.parametrize("marker", [*MARKERS, "".join(MARKERS), "go<eos><act>to"])
+@pytest.mark.parametrize("shipped", [True, False])
+def test_no_marker_of_any_vocabulary_gets_through(marker: str, shipped: bool) -> None:
+    """In the shipped word-level policy and in ChatML, observations and tasks bring no control token of their own."""
+    small = Path(prover.__file__).parent / "policies" / "small"
+    codec = HFCodec(AutoTokenizer.from_pretrained(small, local_files_only=True) if shipped else chat_tokenizer())
+    unknown = codec.tokenizer.unk_token_id
+    control = {id_ for id_, token in codec.tokenizer.added_tokens_decoder.items() if token.special} - {unknown}
+
+    def controls(ids: list[int]) -> list[int]:
+        return [id_ for id_ in ids if id_ in control]
+
+    assert controls(codec.opening("", marker)) == controls(codec.opening("", "x"))
+    assert controls(codec.opening("s", marker)) == controls(codec.opening("s", "x"))
+    for closed in (True, False):
+        assert controls(codec.reply(marker, closed=closed)) == controls(codec.reply("x", closed=closed))
 
 
 def test_template_keeps_working_after_untrusted_text(codec: HFCodec) -> None:

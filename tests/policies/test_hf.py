@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
-from prover.errors import ConfigError, DataError, TokenError
+from prover.errors import ConfigError, DataError, NumericsError, TokenError
 from prover.policies.codec import HFCodec
 from prover.policies.hf import HFPolicy
 from prover.policies.words import build_word_tokenizer
@@ -202,11 +203,28 @@ def test_changed_weights_are_noticed(policy: HFPolicy) -> None:
     assert got == answer(HFPolicy(policy.model, policy.codec), request([*prompt, 9], seed=4))
 
 
-def test_training_mode_is_left_as_it_was(policy: HFPolicy) -> None:
-    """Sampling switches dropout off and gives the trainer its mode back."""
-    policy.model.train()
-    answer(policy, request([5, 6]))
-    assert policy.model.training
+def test_training_mode_is_left_as_it_was(fresh_model: Callable[[str], Any]) -> None:
+    """Sampling switches dropout off, where a model has it, and gives the trainer its mode back."""
+    model = fresh_model("gpt2")
+    policy = HFPolicy(model, HFCodec(TOKENIZER))
+    asked = [request([5, 6], seed=seed) for seed in range(5)]
+    expected = answer(policy, *asked)
+    policy.forget()
+    model.train()
+    assert answer(policy, *asked) == expected
+    assert model.training
+    dropouts = [module for module in model.modules() if isinstance(module, torch.nn.Dropout)]
+    assert dropouts
+    assert all(module.training and module.p > 0 for module in dropouts)
+
+
+def test_weights_that_are_not_finite_answer_nothing(policy: HFPolicy) -> None:
+    """They are an error for whoever asked, in free and in restricted decoding, not a policy that never succeeds."""
+    with torch.no_grad():
+        policy.model.model.norm.weight.fill_(float("nan"))
+    for choices in (None, tuple(policy.codec.action(command) for command in COMMANDS)):
+        with pytest.raises(NumericsError, match="go back to an earlier checkpoint"):
+            answer(policy, request([5, 6], choices=choices))
 
 
 def test_folder_keeps_model_tokenizer_and_template(policy: HFPolicy, tmp_path: Path) -> None:
@@ -221,6 +239,16 @@ def test_folder_keeps_model_tokenizer_and_template(policy: HFPolicy, tmp_path: P
     policy.codec.eos_ids = policy._engine.eos_ids = loaded.codec.eos_ids
     asked = [request(opening, seed=seed) for seed in range(5)]
     assert answer(loaded, *asked) == answer(policy, *asked)
+
+
+def test_missing_weights_are_named(policy: HFPolicy, tmp_path: Path) -> None:
+    """Weights that the folder lacks are not made up at random."""
+    policy.save(tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    del weights["model.layers.1.mlp.up_proj.weight"]
+    save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(DataError, match=r"got none for model\.layers\.1\.mlp\.up_proj\.weight"):
+        HFPolicy.load(tmp_path)
 
 
 def test_missing_folder_is_named(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prover.errors import NumericsError
 from prover.policies.sampling import draw
 
 
@@ -52,3 +53,11 @@ def test_rows_do_not_disturb_each_other(logits: list[float], uniforms: list[floa
     assert list(zip(columns.tolist(), logprobs.tolist(), strict=True)) == alone
     assert np.isfinite(logprobs).all()
     assert (logprobs <= 0).all()
+
+
+@pytest.mark.parametrize("bad", [[np.nan, 0.0], [np.inf, 0.0], [-np.inf, -np.inf]])
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_logits_that_make_no_distribution_are_refused(bad: list[float], temperature: float) -> None:
+    """Weights that became NaN are an error, not the first token of the vocabulary."""
+    with pytest.raises(NumericsError, match="expected logits with a finite maximum"):
+        one(bad, 0.5, temperature)

@@ -10,7 +10,6 @@ Other hands may act in between: it takes stock of every observation and carries 
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -218,50 +217,3 @@ def _is(name: str, kind: str) -> bool:
 
 def _takes(receptacle: str, thing: str) -> bool:
     return thing.rpartition(" ")[0] in _CONTAINS.get(receptacle.rpartition(" ")[0], ())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One turn of a demonstration."""
-
-    observation: str
-    """What was read before it."""
-    expert: str
-    """The expert's command."""
-    action: str
-    """The command that was executed."""
-
-    @property
-    def own(self) -> bool:
-        """Whether the executed command is the expert's."""
-        return self.action == self.expert
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Demonstration:
-    """A won episode."""
-
-    steps: tuple[Step, ...]
-    last: str
-    """The observation after the last step."""
-
-
-def demonstration(
-    game: Game, rng: np.random.Generator, noise: float = 0.0, max_turns: int = 50
-) -> Demonstration | None:
-    """Let the expert play, with a random admissible command instead of its own in a share ``noise`` of the turns.
-
-    Returns None when the game is not won within ``max_turns``.
-    """
-    expert, state, observation = Expert(game, rng), game.initial, game.intro
-    steps: list[Step] = []
-    while len(steps) < max_turns:
-        admissible = game.admissible(state)
-        command = action = expert.act(observation, {"admissible_actions": admissible})
-        if noise and rng.random() < noise:
-            action = admissible[int(rng.integers(len(admissible)))]
-        steps.append(Step(observation=observation, expert=command, action=action))
-        state, observation = game.step(state, action)
-        if game.won(state):
-            return Demonstration(steps=tuple(steps), last=observation)
-    return None

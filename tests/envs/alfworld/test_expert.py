@@ -2,14 +2,13 @@
 
 import json
 import lzma
+from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import cast
 
-import pytest
-
 from prover.envs.alfworld import households, layout
-from prover.envs.alfworld.expert import Expert, demonstration
+from prover.envs.alfworld.expert import Expert
 from prover.envs.alfworld.game import Game
 from prover.envs.alfworld.layout import Receptacle, Thing
 from prover.seeds import generator
@@ -37,16 +36,29 @@ def kitchen() -> Game:
     return Game.parse(problem, "heat some mug and put it in shelf")
 
 
-def play(game: Game, foreign: dict[int, str], max_turns: int = 50) -> list[str]:
-    """The executed commands of an episode in which others act at some turns."""
-    expert, state, observation = Expert(game, generator(0)), game.initial, game.intro
+def play(
+    game: Game, foreign: Mapping[int, str] = MappingProxyType({}), *, seed: int = 0, noise: float = 0.0, turns: int = 50
+) -> list[str]:
+    """The executed commands of an episode in which others act at some turns, or at random ones."""
+    rng = generator(seed, 1)
+    expert, state, observation = Expert(game, generator(seed)), game.initial, game.intro
     commands: list[str] = []
-    while len(commands) < max_turns and not game.won(state):
-        own = expert.act(observation, {"admissible_actions": game.admissible(state)})
-        commands.append(foreign.get(len(commands), own))
-        state, observation = game.step(state, commands[-1])
+    while len(commands) < turns and not game.won(state):
+        admissible = game.admissible(state)
+        own = expert.act(observation, {"admissible_actions": admissible})
+        command = str(rng.choice(admissible)) if rng.random() < noise else foreign.get(len(commands), own)
+        commands.append(command)
+        state, observation = game.step(state, command)
         assert observation != "Nothing happens."
     return commands
+
+
+def won(game: Game, commands: list[str]) -> bool:
+    """Whether the commands win."""
+    state = game.initial
+    for command in commands:
+        state, _ = game.step(state, command)
+    return game.won(state)
 
 
 def deeds(commands: list[str]) -> list[str]:
@@ -87,7 +99,7 @@ def test_hands_that_nothing_can_empty_lose_without_an_error() -> None:
     goal = layout.goal("place", "Mug", "Shelf")
     game = Game.parse(layout.problem("loc_bar_0", [TABLE, SHELF], [MUG, roll], (), goal), "put a mug in shelf")
     foreign = {0: "go to diningtable 1", 1: "take papertowelroll 1 from diningtable 1"}
-    assert len(play(game, foreign, max_turns=12)) == 12
+    assert len(play(game, foreign, turns=12)) == 12
 
 
 def test_both_of_two_go_to_the_same_shelf() -> None:
@@ -104,21 +116,19 @@ def test_only_the_goal_of_the_game_is_read() -> None:
     """With nothing but goal and task type in its hands it plays the same episode."""
     for number, task in enumerate(households.tasks("dev")[:20]):
         game = households.load(task)
-        shown = demonstration(game, generator(number))
-        assert shown is not None
         blind = Expert(cast(Game, SimpleNamespace(goal=game.goal, task_type=game.task_type)), generator(number))
         state, observation = game.initial, game.intro
-        for step in shown.steps:
-            command = blind.act(observation, {"admissible_actions": game.admissible(state)})
-            assert command == step.expert == step.action
+        for command in play(game, seed=number):
+            assert blind.act(observation, {"admissible_actions": game.admissible(state)}) == command
             state, observation = game.step(state, command)
+        assert game.won(state)
 
 
 def test_generated_games_are_won() -> None:
     """At least 98 % of them in 50 turns, half of them in 10."""
-    tasks = households.tasks("train")[:200]
-    shown = [demonstration(households.load(task), generator(n)) for n, task in enumerate(tasks)]
-    turns = sorted(len(one.steps) if one else 51 for one in shown)
+    games = [households.load(task) for task in households.tasks("train")[:200]]
+    played = [(game, play(game, seed=number)) for number, game in enumerate(games)]
+    turns = sorted(len(commands) if won(game, commands) else 51 for game, commands in played)
     assert turns[195] <= 50
     assert turns[100] <= 10
 
@@ -128,35 +138,11 @@ def test_real_games_are_won(alfworld_data: Path) -> None:
     with lzma.open(alfworld_data / "games.jsonl.xz", "rt") as lines:
         rows = [json.loads(line) for number, line in enumerate(lines) if number % 40 == 0]
     games = [Game.parse(row["problem"], row["goal"]) for row in rows]
-    won = [demonstration(game, generator(number)) is not None for number, game in enumerate(games)]
-    assert len(won) == 101
-    assert sum(won) >= 96
+    assert len(games) == 101
+    assert sum(won(game, play(game, seed=number)) for number, game in enumerate(games)) >= 96
 
 
 def test_other_hands_do_not_stop_it() -> None:
     """With a third of its moves replaced by random ones it still wins nine games in ten."""
-    tasks = households.tasks("train")[:50]
-    shown = [demonstration(households.load(task), generator(n), noise=0.3) for n, task in enumerate(tasks)]
-    assert sum(one is not None for one in shown) >= 45
-
-
-def test_a_demonstration_says_whose_steps_they_are() -> None:
-    """About a third of the steps are not the expert's own, and replaying all of them wins."""
-    game = households.load("dev/kitchen-clean-000007")
-    shown = [one for seed in range(20) if (one := demonstration(game, generator(seed), noise=1 / 3))]
-    steps = [step for one in shown for step in one.steps]
-    assert 0.2 < sum(not step.own for step in steps) / len(steps) < 0.45
-    for one in shown:
-        state, observation = game.initial, game.intro
-        for step in one.steps:
-            assert step.observation == observation
-            state, observation = game.step(state, step.action)
-        assert observation == one.last
-        assert game.won(state)
-
-
-@pytest.mark.parametrize(("max_turns", "won"), [(5, False), (6, True)])
-def test_a_game_that_takes_too_long_is_no_demonstration(max_turns: int, won: bool) -> None:
-    """Six turns are needed at least."""
-    shown = [demonstration(kitchen(), generator(seed), max_turns=max_turns) for seed in range(20)]
-    assert any(shown) == won
+    games = [households.load(task) for task in households.tasks("train")[:50]]
+    assert sum(won(game, play(game, seed=number, noise=0.3)) for number, game in enumerate(games)) >= 45
