@@ -82,7 +82,7 @@ def price_limit(price: float, key: str) -> tuple[float, str]:
 def _synthetic(products: Iterable[Product], instructions: Mapping[str, Any]) -> Iterator[Goal]:
     for product in products:
         entry = instructions.get(product.asin, {})
-        if not entry.get("instruction"):
+        if not entry.get("instruction") or not entry.get("instruction_attributes"):
             continue
         limit, limit_text = price_limit(product.price, product.asin)
         named = sorted(product.options)

@@ -16,7 +16,7 @@ INSTRUCTIONS = {"A000000001": {"instruction": "Find me sun proof hats", "instruc
 def test_every_combination_of_options(hat: Product, cap: Product) -> None:
     """One goal each, for products with an instruction; the text names options in the order of their names."""
     hat = replace(hat, options=hat.options[::-1])
-    found = synthetic_goals([cap, hat], {**INSTRUCTIONS, "A000000002": {"attributes": []}})
+    found = synthetic_goals([cap, hat], {**INSTRUCTIONS, "A000000002": {"attributes": [], "instruction": None}})
     limit, text = price_limit(15.0, hat.asin)
     assert [goal.options for goal in found] == [
         (("color", colour), ("size", size)) for colour in ("rusty", "red") for size in ("small", "large")
