@@ -3,6 +3,7 @@
 Importing ``prover`` loads neither torch nor transformers. It registers these environments with Gymnasium::
 
     prover/ALFWorld-v1    household tasks in text
+    prover/WebShop-v1     shopping tasks in text
     prover/Line-v1        a toy: walk to the last of ten cells
     prover/Coin-v1        a toy: success by the environment's own RNG
 
@@ -73,6 +74,7 @@ __all__ = [
 
 for _id, _entry_point in {
     "prover/ALFWorld-v1": "prover.envs.alfworld.env:ALFWorldEnv",
+    "prover/WebShop-v1": "prover.envs.webshop.env:WebShopEnv",
     "prover/Line-v1": "prover.testing:LineEnv",
     "prover/Coin-v1": "prover.testing:CoinEnv",
 }.items():

@@ -34,6 +34,7 @@ from prover.replay import ReplayEnv
 
 _ENVS = {
     "alfworld": "prover.envs.alfworld.env:ALFWorldEnv",
+    "webshop": "prover.envs.webshop.env:WebShopEnv",
     "line": "prover.testing:LineEnv",
     "coin": "prover.testing:CoinEnv",
 }

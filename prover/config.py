@@ -52,6 +52,26 @@ class AlfworldEnvConfig(EnvSection):
     """Leave out households with more receptacles than this."""
 
 
+class WebshopEnvConfig(EnvSection):
+    """Shopping tasks in text."""
+
+    kind: Literal["webshop"] = "webshop"
+    data: str | None = "generated"
+    """``generated`` for a small made-up shop, or the folder of WebShop's data; null takes ``WEBSHOP_DATA``."""
+    goals: Literal["synthetic", "human"] = "synthetic"
+    """Goals made from products, or written by people."""
+    splits: Literal["by_product", "paper", "verl"] = "by_product"
+    """How goals are divided; only ``by_product`` tests on products that were not trained on."""
+    reward: Literal["original", "value_match"] = "original"
+    """How options are compared: as WebShop does, or by their values alone."""
+    observation: Literal["text", "text_rich"] = "text"
+    """``text_rich`` marks what can be clicked and what was."""
+    threshold: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Reward from which a purchase is a success."""
+    num_products: Count | None = None
+    """Take the first so many products only; all when left out."""
+
+
 class LineEnvConfig(EnvSection):
     """The toy walk along cells 0..9."""
 
@@ -121,10 +141,11 @@ def _tag(first: str, *others: str) -> Discriminator:
 
 EnvConfig = Annotated[
     Annotated[AlfworldEnvConfig, Tag("alfworld")]
+    | Annotated[WebshopEnvConfig, Tag("webshop")]
     | Annotated[LineEnvConfig, Tag("line")]
     | Annotated[CoinEnvConfig, Tag("coin")]
     | Annotated[CustomEnvConfig, Tag("custom")],
-    _tag("alfworld", "line", "coin"),
+    _tag("alfworld", "webshop", "line", "coin"),
 ]
 """An environment, chosen by ``kind``."""
 

@@ -22,6 +22,7 @@ from prover.config import (
     NoJudgeConfig,
     PolicyConfig,
     RandomSegmentJudgeConfig,
+    WebshopEnvConfig,
 )
 from prover.errors import ConfigError, DataError, ProverError, UnknownNameError
 from prover.protocols import Judge, TextEnv
@@ -108,7 +109,7 @@ def test_entry_points_are_found(own: str, monkeypatch: pytest.MonkeyPatch) -> No
     assert env.tasks("train") == ["a", "b"]
     judge = build.judge(CustomJudgeConfig(kind="pointer", options={"finger": 2}))
     assert isinstance(judge, Judge)
-    with pytest.raises(UnknownNameError, match=r"Did you mean 'maze'\? There are alfworld, line, coin, maze"):
+    with pytest.raises(UnknownNameError, match=r"Did you mean 'maze'\? There are alfworld, webshop, line, coin, maze"):
         build.env_factory(CustomEnvConfig(kind="maz"))
 
 
@@ -216,6 +217,13 @@ def test_alfworld_is_made_from_its_section() -> None:
     """The household environment takes all keys of its section."""
     env = build.env_factory(AlfworldEnvConfig(data="generated", task_types=None, max_receptacles=20))()
     assert isinstance(env, TextEnv)
+
+
+def test_webshop_is_made_from_its_section() -> None:
+    """The keys of its section are its arguments."""
+    made = build.env_factory(WebshopEnvConfig(splits="by_product", reward="value_match", num_products=80))()
+    assert isinstance(made, TextEnv)
+    assert made.tasks("test")
 
 
 def test_alfworld_without_data_looks_where_the_variable_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

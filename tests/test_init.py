@@ -8,6 +8,7 @@ import pytest
 
 import prover
 from prover.envs.alfworld.env import ALFWorldEnv
+from prover.envs.webshop.env import WebShopEnv
 from prover.testing import CoinEnv, LineEnv
 
 
@@ -26,7 +27,12 @@ def test_a_wrong_name_is_an_attribute_error() -> None:
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("prover/Line-v1", LineEnv), ("prover/Coin-v1", CoinEnv), ("prover/ALFWorld-v1", ALFWorldEnv)],
+    [
+        ("prover/Line-v1", LineEnv),
+        ("prover/Coin-v1", CoinEnv),
+        ("prover/ALFWorld-v1", ALFWorldEnv),
+        ("prover/WebShop-v1", WebShopEnv),
+    ],
 )
 def test_registered_environments_come_without_wrappers(name: str, kind: type) -> None:
     """``gymnasium.make`` gives the environment itself."""
