@@ -107,10 +107,9 @@ class Display:
 def print_result(result: TrainResult, console: Console | None = None) -> None:
     """Success before and after at every temperature, with n, intervals and the paired difference; where it all lies."""
     console = console or Console()
-    table = Table(
-        box=box.SIMPLE_HEAD, padding=(0, 1), title=f"success in % on held-out tasks ({result.after[0].split})"
-    )
-    for column in ("temperature", "before", "after", "difference", "n"):
+    title = f"success in % at temperature T on held-out tasks ({result.after[0].split})"
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), title=title)
+    for column in ("T", "before", "after", "difference", "n"):
         table.add_column(column, no_wrap=True)
     for before, after in zip(result.before, result.after, strict=True):
         difference = compare(before, after).difference

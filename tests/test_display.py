@@ -92,8 +92,8 @@ def test_the_result_fits_a_terminal_of_80_columns(tmp_path: Path) -> None:
             folder=RunFolder(tmp_path),
             method="prover",
             updates=40,
-            before=(evaluation(67, 600),),
-            after=(evaluation(70, 600),),
+            before=(evaluation(167, 600),),
+            after=(evaluation(270, 600),),
         ),
         console,
     )
