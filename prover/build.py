@@ -27,7 +27,7 @@ from prover.config import (
     JudgeConfig,
     PolicyConfig,
 )
-from prover.errors import ConfigError, DataError, UnknownNameError
+from prover.errors import ConfigError, DataError, ProverError, UnknownNameError
 from prover.formats import Bare, ReAct, TextFormat, ThinkAction
 from prover.protocols import Judge, TextEnv
 from prover.replay import ReplayEnv
@@ -114,11 +114,24 @@ def env_tasks(config: EnvConfig, split: str | None = None) -> tuple[str, ...]:
         DataError: The split has no tasks, or its data are missing.
     """
     wanted = config.split if split is None else split
-    env = env_factory(config)()
+    factory = env_factory(config)
     try:
-        listed = tuple(env.tasks(wanted))
-    finally:
-        env.close()
+        env = factory()
+        try:
+            listed = tuple(env.tasks(wanted))
+        finally:
+            env.close()
+    except ProverError:
+        raise
+    except Exception as error:
+        raise ConfigError(
+            f"Expected environment {config.kind!r} to list the tasks of split {wanted!r}, got {type(error).__name__}: "
+            f"{error}. Check the split and the options, or run `prover check-env` on it."
+        ) from error
+    if not all(isinstance(task, str) for task in listed) or len(set(listed)) < len(listed):
+        raise ConfigError(
+            f"Expected tasks({wanted!r}) of environment {config.kind!r} to be distinct texts, got e.g. {listed[:3]!r}."
+        )
     if not listed:
         raise DataError(
             f"Expected at least one task in split {wanted!r} of environment {config.kind!r}, got none. "
@@ -142,7 +155,13 @@ def judge(config: JudgeConfig) -> Judge:
     """
     options = config.options if isinstance(config, CustomJudgeConfig) else config.model_dump(exclude={"kind"})
     made = _find("judge of kind", config.kind, _JUDGES, "prover.judges")
-    return cast(Judge, _taking(made, options, f"judge {config.kind!r}")(**options))
+    found = _taking(made, options, f"judge {config.kind!r}")(**options)
+    if not isinstance(found, Judge) or not inspect.iscoroutinefunction(found.propose):
+        raise ConfigError(
+            f"Expected judge {config.kind!r} to have a name and `async def propose(self, group, *, seed)`, got "
+            f"{type(found).__name__} without one of them."
+        )
+    return found
 
 
 def text_format(config: FormatConfig) -> TextFormat:

@@ -48,6 +48,19 @@ class Pointer:
     async def propose(self, group, *, seed):
         return None
 
+class Nameless:
+    async def propose(self, group, *, seed):
+        return None
+
+class Slow:
+    name = "slow"
+    def propose(self, group, *, seed):
+        return None
+
+class Twice(gymnasium.Env):
+    def tasks(self, split):
+        return ["a", "a"]
+
 number = 3
 """
 
@@ -196,6 +209,22 @@ def test_wrong_judges_are_refused(own: str) -> None:
         build.judge(CustomJudgeConfig(kind="contrst"))
     with pytest.raises(ConfigError, match="The judge 'own_parts:Pointer' does not take its options"):
         build.judge(CustomJudgeConfig(kind=f"{own}:Pointer", options={"toe": 1}))
+
+
+@pytest.mark.parametrize("kind", ["Nameless", "Slow"])
+def test_what_is_no_judge_is_refused(own: str, kind: str) -> None:
+    """A judge without a name, or whose propose cannot be awaited, is found before anything is trained."""
+    with pytest.raises(ConfigError, match="to have a name and `async def propose"):
+        build.judge(CustomJudgeConfig(kind=f"{own}:{kind}"))
+
+
+def test_an_environment_that_cannot_list_its_tasks_is_named(own: str) -> None:
+    """A KeyError of its own becomes a message with the environment and the split; tasks have to be distinct."""
+    maze = CustomEnvConfig(kind=f"{own}:Maze", options={"walls": 1})
+    with pytest.raises(ConfigError, match=r"'own_parts:Maze' to list the tasks of split 'nowhere', got KeyError"):
+        build.env_tasks(maze, "nowhere")
+    with pytest.raises(ConfigError, match="to be distinct texts"):
+        build.env_tasks(CustomEnvConfig(kind=f"{own}:Twice"))
 
 
 @pytest.mark.parametrize("kind", ["bare", "think_action", "react"])
