@@ -27,6 +27,7 @@ from prover.checks.walk import (
 from prover.protocols import TextEnv
 
 _END_LIMIT = 50
+_EXPERT_LIMIT = 200
 _NO_SUCH_NAME = "no such name"
 _SEEDING = "draw only from self.np_random after super().reset(seed=seed), and from no global generator"
 ODD_ACTIONS = {
@@ -212,6 +213,15 @@ def _ended(env: TextEnv, case: Case) -> Walk:
         walk = random_walk(env, task, case.seed + number, case.actions, limit=_END_LIMIT)
         if walk.answers[-1].over:
             return walk
+    if hasattr(env, "expert"):
+        task = case.tasks[0]
+        answers, actions = [start(env, task, case.seed)], list[str]()
+        player = env.expert(case.seed)
+        while not answers[-1].over and len(actions) < _EXPERT_LIMIT:
+            actions.append(player.act(answers[-1].observation, answers[-1].info))
+            answers.append(act(env, actions[-1]))
+        if answers[-1].over:
+            return Walk(task=task, seed=case.seed, actions=tuple(actions), answers=tuple(answers))
     raise Skipped(
         f"none of {TRIES} random walks of {_END_LIMIT} actions ended; give check_text_env(..., ending=[...]), actions "
         "that end the first task"

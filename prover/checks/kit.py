@@ -59,7 +59,7 @@ def check_text_env(
         tasks: ids to try; None takes the first ones of the split.
         split: split to take tasks from; None takes the first usual name that the environment knows.
         actions: actions to walk with, where ``info`` holds no ``admissible_actions``.
-        ending: actions that end the first task, where random walks do not find an end.
+        ending: actions that end the first task, where neither random walks nor the environment's expert find an end.
         seed: fixes the walks.
         raises: whether a broken rule raises; else the report alone tells.
 

@@ -126,6 +126,13 @@ def test_conformance(kitchen_folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert report.passed, str(report)
 
 
+def test_conformance_of_generated_games() -> None:
+    """The same with households; the kit has the environment's own expert play an episode to its end."""
+    report = check_text_env(ALFWorldEnv, raises=False)
+    assert report.passed, str(report)
+    assert {result.rule: result.status for result in report.results}["after_end"] == "ok"
+
+
 def test_state_key_in_another_process(env: ALFWorldEnv, task: str) -> None:
     """The key of a state is the same in every process, and differs between states and tasks."""
     env.reset(options={"task": task})
