@@ -39,8 +39,21 @@ class Checkpoint:
     """Number of updates done."""
 
     def state(self) -> dict[str, Any]:
-        """What was saved beside weights and optimizer."""
-        return dict(json.loads((self.path / "state.json").read_text()))
+        """What was saved beside weights and optimizer.
+
+        Raises:
+            CheckpointError: it cannot be read.
+        """
+        try:
+            return dict(json.loads((self.path / "state.json").read_text()))
+        except (OSError, ValueError) as error:
+            raise self._damaged("state.json", error) from error
+
+    def _damaged(self, file: str, error: Exception) -> CheckpointError:
+        return CheckpointError(
+            f"expected a readable {file} in {self.path}, got {type(error).__name__}: {error}; remove this checkpoint, "
+            "so that the run goes on from the one before"
+        )
 
     def restore_optimizer(self, optimizer: torch.optim.Optimizer, names: Sequence[str]) -> None:
         """Load the optimizer's state into ``optimizer``, whose parameters are called ``names``, in order.
@@ -48,7 +61,10 @@ class Checkpoint:
         Raises:
             CheckpointError: it was saved for other parameters.
         """
-        stored = load_file(self.path / "optimizer.safetensors")
+        try:
+            stored = load_file(self.path / "optimizer.safetensors")
+        except Exception as error:
+            raise self._damaged("optimizer.safetensors", error) from error
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         expected = {f"{name}.{key}" for name in names for key in ("step", "exp_avg", "exp_avg_sq")}
         if stored and stored.keys() != expected:

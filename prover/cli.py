@@ -69,7 +69,7 @@ def train(
         f"{config.policy.path}, decoding {config.policy.decoding}, transcript {config.transcript.mode}, run {folder}"
     )
     try:
-        with Display(config.optim.updates) as display:
+        with Display(config.optim.updates, resumed=resume) as display:
             result = train(config.model_copy(update={"run": folder}), resume=resume, watch=display.watch)
     except KeyboardInterrupt:
         print(f"stopped; `prover train --resume --run {folder}` goes on after the last checkpoint", file=sys.stderr)
@@ -105,10 +105,13 @@ def evaluate_policy(
     preflight.check_config(config)
     folder = out or Path("runs") / f"eval-{time.strftime('%Y%m%d-%H%M%S')}"
     RunFolder(folder).check(effective_yaml(config))
+    results = asyncio.run(_evaluations(config))
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.yaml").write_text(effective_yaml(config), encoding="utf-8")
-    for result in asyncio.run(_evaluations(config)):
+    for result in results:
         result.save(folder / f"{result.split}-T{result.temperature:g}.json")
         _show(result)
+    print(f"Results with every episode: {folder}")
 
 
 async def _evaluations(config: RunConfig) -> list[Evaluation]:

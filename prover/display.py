@@ -28,7 +28,7 @@ class Display:
     A terminal gets a progress bar with the running figures below it, anything else a line every few updates.
     """
 
-    def __init__(self, updates: int, *, console: Console | None = None) -> None:
+    def __init__(self, updates: int, *, resumed: bool = False, console: Console | None = None) -> None:
         self._console = console or Console()
         self._recent: deque[Mapping[str, Any]] = deque(maxlen=_RECENT)
         self._totals = dict.fromkeys(("proposals", "measured", "positive"), 0)
@@ -43,13 +43,14 @@ class Display:
             console=self._console,
         )
         self._task = self._bar.add_task("train", total=updates)
-        self._live = Live(self._view(_BEFORE), console=self._console, transient=True)
+        self._first = "going on after the last checkpoint ..." if resumed else _BEFORE
+        self._live = Live(self._view(self._first), console=self._console, transient=True)
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
             self._live.start()
         else:
-            self._print(_BEFORE)
+            self._print(self._first)
         return self
 
     def __exit__(

@@ -165,7 +165,8 @@ async def evaluate(
         first = failures[0]
         raise FailureShareError(
             f"expected evaluation episodes to finish, got {episodes} of {episodes} failed; the first failed with "
-            f"{first.cause} in {first.where} at turn {first.turn} of task {first.task!r}:\n{first.detail}"
+            f"{first.cause} in {first.where} at turn {first.turn} of task {first.task!r}: "
+            f"{first.summary}"
         )
     found = tuple(
         Episode(

@@ -41,12 +41,12 @@ class RunFolder:
         """
         self.check(config, resume=resume)
         for part in (self.evaluations, self.checkpoints):
-            part.mkdir(exist_ok=True)
+            part.mkdir(parents=True, exist_ok=True)
         (self.path / "config.yaml").write_text(config, encoding="utf-8")
         (self.path / "versions.json").write_text(json.dumps(_versions() | {"seed": seed}, indent=1))
 
     def check(self, config: str, *, resume: bool = False) -> None:
-        """Check that a run can start or go on here, before anything heavy loads; the folder is made if there is none.
+        """Check that a run can start or go on here, before anything heavy loads; leaves nothing behind.
 
         Raises:
             ConfigError: it holds a run and is not to be resumed; is to be resumed and holds none, or one of another
@@ -64,9 +64,12 @@ class RunFolder:
             )
         if resume:
             _check_same(self.path / "config.yaml", config)
+        new = not self.path.exists()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=self.path).close()
+            if new:
+                self.path.rmdir()
         except OSError as error:
             raise ConfigError(
                 f"expected a folder that can be written at {self.path}, got {error}; choose another with --run PATH"

@@ -146,6 +146,11 @@ class Failure:
     detail: str
     """Message and traceback."""
 
+    @property
+    def summary(self) -> str:
+        """The last line of the traceback: what went wrong."""
+        return self.detail.strip().rpartition("\n")[2]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Group:

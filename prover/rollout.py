@@ -276,5 +276,6 @@ def check_failure_share(groups: Sequence[Group], limit: float) -> None:
         first = failures[0]
         raise FailureShareError(
             f"expected at most {limit:.0%} of {total} episodes to fail, got {len(failures)}; the first failed with "
-            f"{first.cause} in {first.where} at turn {first.turn} of task {first.task!r}:\n{first.detail}"
+            f"{first.cause} in {first.where} at turn {first.turn} of task {first.task!r}: "
+            f"{first.summary}; the run's trajectories.jsonl has the tracebacks"
         )

@@ -8,15 +8,17 @@ the same seeds, and continuations touch neither.
 import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+import structlog
 
 from prover import build, checkpoint, stage
 from prover.attribution import Attribution, CreditRule, Verdict, attribution_metrics
 from prover.batch import training_rows
 from prover.branch import Branch
 from prover.config import RunConfig, effective_yaml
-from prover.errors import CheckpointError, ConfigError
+from prover.errors import CheckpointError, ConfigError, FailureShareError
 from prover.evaluate import Evaluation, evaluate
 from prover.folder import RunFolder
 from prover.journal import Clock, readable, rollout_metrics
@@ -28,6 +30,8 @@ from prover.seeds import derive
 from prover.tasks import TaskStream
 from prover.update import PolicyUpdate
 from prover.verify import MonteCarloVerifier
+
+_log = structlog.get_logger(__name__)
 
 _ROLLOUT, _CREDIT, _SHUFFLE, _TASKS = range(4)
 """First index of the seed path of each consumer of randomness."""
@@ -122,6 +126,7 @@ class _Loop:
     stream: TaskStream
     test_tasks: tuple[Task, ...]
     watch: Watcher
+    warned: set[str] = field(default_factory=set)
 
     async def run(self, done: int) -> TrainResult:
         config, policy = self.config, self.policy
@@ -155,11 +160,17 @@ class _Loop:
             tasks = self.stream.draw(number, config.rollout.groups)
             seed = derive(config.seed, _ROLLOUT, number)
             groups = await self.rollout.groups(tasks, config.rollout.group_size, seed=seed)
-        check_failure_share(groups, config.rollout.max_failure_share)
+        try:
+            check_failure_share(groups, config.rollout.max_failure_share)
+        except FailureShareError:
+            for record in readable(number, groups, []):
+                self.folder.append("trajectories.jsonl", record)
+            raise
         verdicts: list[Verdict] = []
         if config.method == "prover":
             with clock.phase("credit"):
                 verdicts = await self._attribution().judge_groups(groups, seed=derive(config.seed, _CREDIT, number))
+            self._warn(verdicts)
         with clock.phase("update"):
             rows = training_rows(groups, verdicts, config.advantage)
             statistics = self.update.step(rows, seed=derive(config.seed, _SHUFFLE, number))
@@ -175,6 +186,14 @@ class _Loop:
             "cpu_seconds": clock.cpu,
             "wall_seconds": clock.wall,
         }
+
+    def _warn(self, verdicts: Sequence[Verdict]) -> None:
+        """Say once per run why judge or verifier fail: such groups are trained on as plain GRPO."""
+        for verdict in verdicts:
+            if verdict.outcome in ("judge_failed", "verifier_failed") and verdict.outcome not in self.warned:
+                self.warned.add(verdict.outcome)
+                reason = verdict.detail.strip().rpartition("\n")[2]
+                _log.warning(f"{verdict.outcome.replace('_', ' ')}, no credit for this group", reason=reason)
 
     def _attribution(self) -> Attribution:
         config = self.config

@@ -114,3 +114,13 @@ def test_a_save_killed_anywhere_leaves_the_last_complete_one(tmp_path: Path) -> 
         shutil.rmtree(folder)
         boundary += 4
     assert boundary > 8
+
+
+@pytest.mark.parametrize("file", ["state.json", "optimizer.safetensors"])
+def test_a_damaged_file_is_named(tmp_path: Path, file: str) -> None:
+    """A complete checkpoint whose file was damaged later says which one and what to do."""
+    saved = save(tmp_path, 1)
+    (saved.path / file).write_bytes(b"junk")
+    adam, names = optimizer()
+    with pytest.raises(CheckpointError, match=rf"expected a readable {file} in .*remove this checkpoint"):
+        saved.restore_optimizer(adam, names) if file.startswith("optimizer") else saved.state()

@@ -37,7 +37,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, bool]]:
     seen: list[tuple[Any, bool]] = []
 
     class Display:
-        def __init__(self, updates: int) -> None:
+        def __init__(self, updates: int, *, resumed: bool) -> None:
             self.watch = None
 
         def __enter__(self) -> "Display":

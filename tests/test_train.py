@@ -328,3 +328,11 @@ def test_unchanged_weights_give_ratio_one(grpo: TrainResult) -> None:
     for line in trained:
         assert line["ratio"] == pytest.approx(1.0, abs=1e-5)
         assert line["ratio_outside"] == 0.0
+
+
+def test_a_failing_judge_is_named_once(line_policy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The log gives the reason of the first failure, and no line for every group."""
+    train(configure(tmp_path, line_policy, f"judge.kind={RaisingJudge.__module__}:RaisingJudge"))
+    shown = capsys.readouterr().out
+    assert shown.count("judge failed, no credit for this group") == 1
+    assert "RuntimeError: the judge is down" in shown

@@ -103,21 +103,28 @@ class HFPolicy:
         if not (path / "config.json").is_file():
             raise DataError(f"expected a model folder with a config.json, got {path}; give the path of a saved model")
         options = {"local_files_only": True, "trust_remote_code": False}
-        with _no_progress_bars():
-            model, report = AutoModelForCausalLM.from_pretrained(
-                path,
-                dtype=torch.float32,
-                attn_implementation="sdpa",
-                use_safetensors=True,
-                output_loading_info=True,
-                **options,
-            )
+        try:
+            with _no_progress_bars():
+                model, report = AutoModelForCausalLM.from_pretrained(
+                    path,
+                    dtype=torch.float32,
+                    attn_implementation="sdpa",
+                    use_safetensors=True,
+                    output_loading_info=True,
+                    **options,
+                )
+            tokenizer = AutoTokenizer.from_pretrained(path, **options)
+        except Exception as error:
+            raise DataError(
+                f"expected a folder with config, weights (safetensors) and tokenizer that transformers can load, got "
+                f"{type(error).__name__} for {path}: {str(error).strip().partition(chr(10))[0]}; save the policy anew, "
+                "or name another"
+            ) from error
         if missing := sorted(report["missing_keys"]):
             # transformers would go on with random weights in their place, other ones every time.
             raise DataError(
                 f"expected all weights of the model in {path}, got none for {', '.join(missing)}; save the whole model"
             )
-        tokenizer = AutoTokenizer.from_pretrained(path, **options)
         codec = HFCodec(tokenizer, eos_ids=_eos_ids(model))
         return cls(model.eval(), codec, context_limit=context_limit, max_batch=max_batch, cache_bytes=cache_bytes)
 

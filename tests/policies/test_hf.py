@@ -296,3 +296,12 @@ def test_padded_rows_have_the_sampled_logprobs(policy: HFPolicy, side: str) -> N
         at = starts[i] + len(asked.ids) - 1
         got = [float(logprobs[i, at + k, id_]) for k, id_ in enumerate(reply.ids)]
         np.testing.assert_allclose(got, reply.logprobs, atol=1e-5)
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "config.json", "tokenizer.json"])
+def test_a_damaged_folder_is_named(policy: HFPolicy, tmp_path: Path, file: str) -> None:
+    """Weights, config or tokenizer that cannot be read are an error with the folder in it, not the library's own."""
+    policy.save(tmp_path)
+    (tmp_path / file).write_text("{")
+    with pytest.raises(DataError, match="expected a folder with config, weights"):
+        HFPolicy.load(tmp_path)
