@@ -18,17 +18,11 @@ from typing import Any, cast
 
 import gymnasium
 
-from prover.config import (
-    CustomEnvConfig,
-    CustomJudgeConfig,
-    EnvConfig,
-    EnvSection,
-    FormatConfig,
-    JudgeConfig,
-    PolicyConfig,
-)
+from prover.config import FormatConfig, PolicyConfig
+from prover.env_config import CustomEnvConfig, EnvConfig, EnvSection
 from prover.errors import ConfigError, DataError, ProverError, UnknownNameError
 from prover.formats import Bare, ReAct, TextFormat, ThinkAction
+from prover.judge_config import CustomJudgeConfig, JudgeConfig
 from prover.protocols import Judge, TextEnv
 from prover.replay import ReplayEnv
 

@@ -1,165 +1,19 @@
 """What a run is made of: frozen models, one per component.
 
 Everything is checked when it is loaded, before anything heavy: unknown keys, types, ranges, and sizes that must divide
-each other. A section that describes one of several things says by its ``kind`` which one it is.
+each other. A section that describes one of several things says by its ``kind`` which one it is; environments and judges
+have theirs in ``env_config`` and ``judge_config``.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Field, model_validator
 
-from prover.sections import Section, dump, load
-
-Share = Annotated[float, Field(ge=0, le=1)]
-"""A part of a whole, 0 to 1."""
-Count = Annotated[int, Field(ge=1)]
-"""A whole number, at least 1."""
-Positive = Annotated[float, Field(gt=0)]
-"""A number above 0."""
-NonNegative = Annotated[float, Field(ge=0)]
-"""A number, at least 0."""
-Seed = Annotated[int, Field(ge=0)]
-"""A whole number, at least 0."""
-SegmentLength = Annotated[int, Field(ge=1, le=4)]
-"""Turns of a segment, 1 to 4; longer ones are never measured."""
-FilePath = Annotated[Path, Field(strict=False)]
-"""A path; text is taken as one."""
-
-
-# --- environments ---
-
-
-class EnvSection(Section):
-    """Keys of every environment."""
-
-    split: str = "train"
-    """Split whose tasks are trained on."""
-    tasks: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-    """Ids to choose from; all tasks of the split when left out."""
-
-
-class AlfworldEnvConfig(EnvSection):
-    """Household tasks in text."""
-
-    kind: Literal["alfworld"] = "alfworld"
-    data: str | None = "generated"
-    """``generated`` for built-in households, or the folder of the original games; null takes ``ALFWORLD_DATA``."""
-    task_types: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-    """Task types to keep; all when left out."""
-    max_receptacles: Count | None = None
-    """Leave out households with more receptacles than this."""
-
-
-class WebshopEnvConfig(EnvSection):
-    """Shopping tasks in text."""
-
-    kind: Literal["webshop"] = "webshop"
-    data: str | None = "generated"
-    """``generated`` for a small made-up shop, or the folder of WebShop's data; null takes ``WEBSHOP_DATA``."""
-    goals: Literal["synthetic", "human"] = "synthetic"
-    """Goals made from products, or written by people."""
-    splits: Literal["by_product", "paper", "verl"] = "by_product"
-    """How goals are divided; only ``by_product`` tests on products that were not trained on."""
-    reward: Literal["original", "value_match"] = "original"
-    """How options are compared: as WebShop does, or by their values alone."""
-    observation: Literal["text", "text_rich"] = "text"
-    """``text_rich`` marks what can be clicked and what was."""
-    threshold: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Reward from which a purchase is a success."""
-    num_products: Count | None = None
-    """Take the first so many products only; all when left out."""
-
-
-class LineEnvConfig(EnvSection):
-    """The toy walk along cells 0..9."""
-
-    kind: Literal["line"] = "line"
-
-
-class CoinEnvConfig(EnvSection):
-    """The toy that is decided by one coin flip."""
-
-    kind: Literal["coin"] = "coin"
-    turns: Count = 1
-    """Flips to win in a row."""
-    p: Share = 0.5
-    """Chance that a flip is won."""
-
-
-class CustomEnvConfig(EnvSection):
-    """Any other environment: ``module:Class``, a name from the entry points ``prover.envs``, or a Gymnasium id."""
-
-    kind: Annotated[str, Field(min_length=1)]
-    options: dict[str, Any] = Field(default_factory=dict)
-    """Keyword arguments of the environment."""
-
-
-# --- judges ---
-
-
-class ContrastJudgeConfig(Section):
-    """Points at what a success did and no failure did; needs no model."""
-
-    kind: Literal["contrast"] = "contrast"
-    max_length: SegmentLength = 4
-    """Longest segment, in turns."""
-
-
-class RandomSegmentJudgeConfig(Section):
-    """Points anywhere: the control that a judge has to beat."""
-
-    kind: Literal["random_segment"] = "random_segment"
-    max_length: SegmentLength = 1
-    """Longest segment, in turns."""
-
-
-class NoJudgeConfig(Section):
-    """Proposes nothing: every update is plain GRPO."""
-
-    kind: Literal["none"] = "none"
-
-
-class CustomJudgeConfig(Section):
-    """Any other judge: ``module:Class`` or a name from the entry points ``prover.judges``."""
-
-    kind: Annotated[str, Field(min_length=1)]
-    options: dict[str, Any] = Field(default_factory=dict)
-    """Keyword arguments of the judge."""
-
-
-def _tag(first: str, *others: str) -> Discriminator:
-    """Chooses the variant that ``kind`` names: ``first`` without a kind, ``custom`` for a kind that is not shipped."""
-
-    def choose(value: Any) -> str:
-        kind = value.get("kind", first) if isinstance(value, Mapping) else getattr(value, "kind", "custom")
-        return kind if isinstance(kind, str) and kind in (first, *others) else "custom"
-
-    return Discriminator(choose)
-
-
-EnvConfig = Annotated[
-    Annotated[AlfworldEnvConfig, Tag("alfworld")]
-    | Annotated[WebshopEnvConfig, Tag("webshop")]
-    | Annotated[LineEnvConfig, Tag("line")]
-    | Annotated[CoinEnvConfig, Tag("coin")]
-    | Annotated[CustomEnvConfig, Tag("custom")],
-    _tag("alfworld", "webshop", "line", "coin"),
-]
-"""An environment, chosen by ``kind``."""
-
-JudgeConfig = Annotated[
-    Annotated[ContrastJudgeConfig, Tag("contrast")]
-    | Annotated[RandomSegmentJudgeConfig, Tag("random_segment")]
-    | Annotated[NoJudgeConfig, Tag("none")]
-    | Annotated[CustomJudgeConfig, Tag("custom")],
-    _tag("contrast", "random_segment", "none"),
-]
-"""A judge, chosen by ``kind``."""
-
-
-# --- everything else ---
+from prover.env_config import AlfworldEnvConfig, EnvConfig
+from prover.judge_config import ContrastJudgeConfig, JudgeConfig
+from prover.sections import Count, FilePath, NonNegative, Positive, Section, Seed, Share, dump, load
 
 
 class PolicyConfig(Section):

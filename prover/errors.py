@@ -12,6 +12,7 @@ The tree::
     ├── TokenError          (ValueError)    token rows, masks or log-probabilities do not fit together
     ├── NumericsError       (ArithmeticError) a non-finite number at a place that is trained on
     ├── CheckpointError     (RuntimeError)  a checkpoint is incomplete, damaged or of another run
+    ├── ServiceError        (ConnectionError) a service over HTTP gave no usable answer
     └── FailureShareError   (RuntimeError)  too large a share of episodes failed
 
 Every message says what was expected, what was got and what to do. Each class also inherits the standard error that it
@@ -61,3 +62,20 @@ class CheckpointError(ProverError, RuntimeError):
 
 class FailureShareError(ProverError, RuntimeError):
     """Too large a share of episodes failed."""
+
+
+class ServiceError(ProverError, ConnectionError):
+    """A service (a chat model, a retriever) gave no usable answer, after all retries that make sense.
+
+    Args:
+        message: What was expected, what was got, what to do.
+        cause: Short code that is counted: ``timeout``, ``unreachable``, ``rate_limited``, ``server`` (5xx),
+            ``unauthorized`` (401, 403), ``payment`` (402), ``refused`` (other 4xx), ``malformed``, ``budget``.
+    """
+
+    def __init__(self, message: str, cause: str = "malformed") -> None:
+        super().__init__(message, cause)
+        self.cause = cause
+
+    def __str__(self) -> str:
+        return str(self.args[0])

@@ -1,4 +1,4 @@
-"""What the parts of ProVer ask of each other: TextEnv, Codec, Policy, Judge, Verifier.
+"""What the parts of ProVer ask of each other: TextEnv, Codec, Policy, Judge, Verifier, Backend.
 
 Any object with these methods will do; none has to inherit from anything here.
 """
@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import gymnasium
 
+from prover.chat import Answer, Ask
 from prover.records import Completion, Estimate, Group, NoProposal, Proposal, Request
 
 
@@ -23,6 +24,9 @@ class TextEnv(Protocol):
     * ``info["task_type"]`` (str) where tasks have types.
     * The environment never cuts an episode by itself: the rollout holds the turn cap.
     * Stepping an episode that has ended is an ``EnvError``.
+    * ``info["metrics"]`` (dict of str to float), optional: figures of the episode beside its success,
+      e.g. ``{"f1": .5}``; those of the last observation are kept with the trajectory and averaged by evaluations.
+    * Optional: ``ceiling(split)``, the highest success rate that the split allows, where it is below 1.
     * Optional: ``expert(seed)`` returns a scripted player of the current episode, for demonstrations (``prover.sft``).
     * ``restore`` returns what the last ``reset`` or ``step`` answered, and brings the RNG back. An environment with
       chance may also have ``reseed(seed)``: called after ``restore``, it gives what follows a random stream of its own,
@@ -157,3 +161,21 @@ class Verifier(Protocol):
 
     async def verify(self, proposal: Proposal, group: Group, *, seed: int) -> Estimate:
         """Run the continuations of both arms and count their successes."""
+
+
+@runtime_checkable
+class Backend(Protocol):
+    """A chat model that somebody asks: over HTTP, or in this process."""
+
+    name: str
+    """Model and where it runs, for logs and cache keys; never a key or a password."""
+
+    async def ask(self, ask: Ask) -> Answer:
+        """One reply. Many asks may wait at once.
+
+        Raises:
+            ServiceError: there is no answer; ``cause`` says why.
+        """
+
+    async def aclose(self) -> None:
+        """Free connections; may be called twice."""

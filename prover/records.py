@@ -5,8 +5,8 @@ the state "after" it is the snapshot before turn ``end + 1``. Shape suffixes: ``
 ``_T`` tokens of a row, ``_S`` turns of a trajectory, ``_K`` continuations of one arm.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -115,6 +115,8 @@ class Trajectory:
     success: bool
     """The environment's own verdict, ``info["success"]``."""
     end: EndReason
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """Figures of the episode beside its success, ``info["metrics"]`` of the last observation."""
 
     def observation(self, turn: int) -> str:
         """The observation that the policy saw before ``turn``."""

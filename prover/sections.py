@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Tag, ValidationError
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
@@ -26,12 +26,37 @@ class Section(BaseModel):
     """Names by which keys go elsewhere, for the "did you mean"."""
 
 
+Share = Annotated[float, Field(ge=0, le=1)]
+"""A part of a whole, 0 to 1."""
+Count = Annotated[int, Field(ge=1)]
+"""A whole number, at least 1."""
+Positive = Annotated[float, Field(gt=0)]
+"""A number above 0."""
+NonNegative = Annotated[float, Field(ge=0)]
+"""A number, at least 0."""
+Seed = Annotated[int, Field(ge=0)]
+"""A whole number, at least 0."""
+SegmentLength = Annotated[int, Field(ge=1, le=4)]
+"""Turns of a segment, 1 to 4; longer ones are never measured."""
+FilePath = Annotated[Path, Field(strict=False)]
+"""A path; text is taken as one."""
+
 Model = TypeVar("Model", bound=Section)
 
 _EXPECTED = {
     "model_type": "expected keys with values (leave the section out for its defaults)",
     "path_type": "expected a path in text",
 }
+
+
+def by_kind(first: str, *others: str) -> Discriminator:
+    """Chooses the variant that ``kind`` names: ``first`` without a kind, ``custom`` for a kind that is not shipped."""
+
+    def choose(value: Any) -> str:
+        kind = value.get("kind", first) if isinstance(value, Mapping) else getattr(value, "kind", "custom")
+        return kind if isinstance(kind, str) and kind in (first, *others) else "custom"
+
+    return Discriminator(choose)
 
 
 def load(model: type[Model], path: Path | str | None = None, overrides: Sequence[str] = ()) -> Model:

@@ -6,7 +6,8 @@ from contextlib import AbstractAsyncContextManager
 import structlog
 
 from prover import build
-from prover.config import EnvConfig, RunConfig
+from prover.config import RunConfig
+from prover.env_config import EnvConfig
 from prover.errors import ConfigError, TokenError
 from prover.host import Host, HostPool, InlineHost, ProcessHost
 from prover.protocols import Policy, TextEnv

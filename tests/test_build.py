@@ -11,20 +11,10 @@ import gymnasium
 import pytest
 
 from prover import build
-from prover.config import (
-    AlfworldEnvConfig,
-    CoinEnvConfig,
-    ContrastJudgeConfig,
-    CustomEnvConfig,
-    CustomJudgeConfig,
-    FormatConfig,
-    LineEnvConfig,
-    NoJudgeConfig,
-    PolicyConfig,
-    RandomSegmentJudgeConfig,
-    WebshopEnvConfig,
-)
+from prover.config import FormatConfig, PolicyConfig
+from prover.env_config import AlfworldEnvConfig, CoinEnvConfig, CustomEnvConfig, LineEnvConfig, WebshopEnvConfig
 from prover.errors import ConfigError, DataError, ProverError, UnknownNameError
+from prover.judge_config import ContrastJudgeConfig, CustomJudgeConfig, NoJudgeConfig, RandomSegmentJudgeConfig
 from prover.protocols import Judge, TextEnv
 from prover.replay import ReplayEnv
 from prover.testing import CoinEnv, LineEnv

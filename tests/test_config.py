@@ -8,22 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prover.config import (
-    AlfworldEnvConfig,
-    CoinEnvConfig,
-    ContrastJudgeConfig,
-    CustomEnvConfig,
-    CustomJudgeConfig,
-    LineEnvConfig,
-    NoJudgeConfig,
-    RandomSegmentJudgeConfig,
-    RunConfig,
-    SftConfig,
-    effective_yaml,
-    load_config,
-    load_sft_config,
-)
+from prover.config import RunConfig, SftConfig, effective_yaml, load_config, load_sft_config
+from prover.env_config import AlfworldEnvConfig, CoinEnvConfig, CustomEnvConfig, LineEnvConfig
 from prover.errors import ConfigError
+from prover.judge_config import ContrastJudgeConfig, CustomJudgeConfig, NoJudgeConfig, RandomSegmentJudgeConfig
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

@@ -1,0 +1,1 @@
+"""Chat models that judges ask: over HTTP, or in this process."""
