@@ -71,8 +71,9 @@ class RolloutConfig(Section):
     max_turns: Count = 30
     concurrency: Count = 64
     """Episodes in flight."""
-    isolation: Literal["inline", "process"] = "inline"
-    """Whether environments run in this process or in worker processes, where deadlines can be enforced."""
+    isolation: Literal["inline", "thread", "process"] = "inline"
+    """Where environments run: one after another; each in a thread, for those that wait for a service; or each in a
+    worker process, which is killed when it misses a deadline."""
     step_deadline_s: Positive | None = 30.0
     """Longest wait for one answer of the environment, in seconds."""
     episode_deadline_s: Positive | None = None

@@ -1,4 +1,4 @@
-"""How a rollout talks to an environment: in this process or in a worker process, with deadlines.
+"""How a rollout talks to an environment: in this process, in a thread or in a worker process, with deadlines.
 
 A host owns one environment. Whatever goes wrong in it becomes an ``EnvError`` with the traceback (errors of
 ``prover.errors`` stay what they are), and the host is ``broken`` from then on: a retry gets a fresh one from the pool.
@@ -8,14 +8,17 @@ import asyncio
 import multiprocessing
 import pickle
 import signal
+import threading
 import time
 import traceback
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from queue import SimpleQueue
 from typing import Any, Self
 
 from prover.errors import ConfigError, EnvError, EnvTimeoutError, ProverError, SnapshotError
@@ -139,6 +142,67 @@ class InlineHost(Host):
                 env.close()
             except Exception as error:
                 raise _failure("close", error) from error
+
+
+class ThreadHost(Host):
+    """The environment in this process, in a thread of its own: for environments that wait, e.g. for a search service.
+
+    While it waits, the event loop and the other environments go on. What environments of one process share must bear
+    that. A thread cannot be killed: when a call passes its deadline, its answer is dropped and the host replaced, but
+    the thread (a daemon) lives as long as the call; what may hang for ever belongs into a ``ProcessHost``.
+    """
+
+    _env: TextEnv | None = None
+    _calls: "SimpleQueue[Callable[[], None] | None] | None" = None
+    _busy = False
+
+    async def _call(self, call: str, *args: Any) -> Any:
+        self._refuse_broken(call)
+        if self._calls is None:
+            self._calls = SimpleQueue()
+            # The thread knows the queue alone, so that it does not keep a forgotten host alive.
+            threading.Thread(target=_work, args=(self._calls,), daemon=True, name="prover-env").start()
+            weakref.finalize(self, self._calls.put, None)
+        if self._env is None:
+            self._env = await self._exchange(_MAKING, self.reset_deadline, self.factory)
+        return await self._exchange(call, self._deadline(call), _perform, self._env, call, args)
+
+    async def _exchange(self, call: str, deadline: float | None, function: Callable[..., Any], *args: Any) -> Any:
+        """Have the thread call a function, and wait for what comes of it."""
+        assert self._calls is not None, "_call made it"
+        answer = asyncio.get_running_loop().create_future()
+        self._calls.put(partial(_answer, answer, function, args))
+        self._busy = True
+        try:
+            async with asyncio.timeout(deadline):
+                ok, value = await answer
+        except TimeoutError as error:
+            self.broken = True
+            raise _late(call, deadline) from error
+        except BaseException:  # Cancelled: the thread is still at it.
+            self.broken = True
+            raise
+        self._busy = False
+        if ok:
+            return value
+        self.broken = True
+        raise (_failure(call, value) if isinstance(value, Exception) else value) from value
+
+    async def close(self) -> None:
+        """Close the environment, and wait for that unless a call is still in flight, which nobody waits for.
+
+        Raises:
+            EnvError: its ``close`` raises.
+        """
+        env, self._env = self._env, None
+        if env is not None and self._calls is not None:
+            if self._busy:
+                self._calls.put(partial(_quietly, env.close))
+            else:
+                await self._exchange("close", _CLOSE_DEADLINE, env.close)
+        if self._calls is not None:
+            self._calls.put(None)
+        self.broken = True
 
 
 class ProcessHost(Host):
@@ -306,6 +370,33 @@ def _perform(env: TextEnv, call: str, args: tuple[Any, ...]) -> Any:
             "prover.replay.ReplayEnv, and leave out Gymnasium wrappers around one that can"
         )
     return method(*args)
+
+
+def _work(calls: "SimpleQueue[Callable[[], None] | None]") -> None:
+    """A thread of a host: does what is asked, in order."""
+    while (call := calls.get()) is not None:
+        call()
+
+
+def _answer(answer: "asyncio.Future[tuple[bool, Any]]", function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """Call a function in a thread and bring what comes of it to the event loop that waits, if it still does."""
+    try:
+        outcome: tuple[bool, Any] = True, function(*args)
+    except BaseException as error:
+        outcome = False, error
+
+    def deliver() -> None:
+        if not answer.done():
+            answer.set_result(outcome)
+
+    with suppress(RuntimeError):  # The loop may have ended in the meantime.
+        answer.get_loop().call_soon_threadsafe(deliver)
+
+
+def _quietly(close: Callable[[], None]) -> None:
+    # Its host has failed before, and that has been reported.
+    with suppress(Exception):
+        close()
 
 
 def _failure(call: str, error: Exception) -> ProverError:

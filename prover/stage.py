@@ -9,7 +9,7 @@ from prover import build
 from prover.config import RunConfig
 from prover.env_config import EnvConfig
 from prover.errors import ConfigError, TokenError
-from prover.host import Host, HostPool, InlineHost, ProcessHost
+from prover.host import Host, HostPool, InlineHost, ProcessHost, ThreadHost
 from prover.protocols import Policy, TextEnv
 from prover.records import Sampling, Task
 from prover.rollout import EpisodeRules, Rollout
@@ -42,15 +42,12 @@ def tasks(config: EnvConfig, split: str) -> tuple[Task, ...]:
 
 
 def host_pool(config: RunConfig) -> AbstractAsyncContextManager[HostPool]:
-    """``rollout.concurrency`` environments, in this process or each in one of its own; closed on every exit."""
+    """``rollout.concurrency`` environments as ``rollout.isolation`` says; closed on every exit."""
     factory: Callable[[], TextEnv] = build.env_factory(config.env)
     deadline = config.rollout.step_deadline_s
-    inline = config.rollout.isolation == "inline"
-
-    def make() -> Host:
-        return InlineHost(factory, deadline) if inline else ProcessHost(factory, deadline)
-
-    return HostPool(make, config.rollout.concurrency)
+    kinds: dict[str, type[Host]] = {"inline": InlineHost, "thread": ThreadHost, "process": ProcessHost}
+    kind = kinds[config.rollout.isolation]
+    return HostPool(lambda: kind(factory, deadline), config.rollout.concurrency)
 
 
 async def probed(player: Rollout, task: Task) -> Rollout:

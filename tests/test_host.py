@@ -6,6 +6,7 @@ import importlib
 import multiprocessing
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,12 +15,12 @@ from typing import Any
 import pytest
 
 from prover.errors import ConfigError, EnvError, EnvTimeoutError, SnapshotError, UnknownNameError
-from prover.host import EnvFactory, Host, HostPool, InlineHost, ProcessHost
+from prover.host import EnvFactory, Host, HostPool, InlineHost, ProcessHost, ThreadHost
 from prover.testing import CoinEnv, LineEnv
 
 GENEROUS = 60.0
-KINDS = pytest.mark.parametrize("kind", [InlineHost, ProcessHost])
-HostKind = type[InlineHost] | type[ProcessHost]
+KINDS = pytest.mark.parametrize("kind", [InlineHost, ThreadHost, ProcessHost])
+HostKind = type[InlineHost] | type[ThreadHost] | type[ProcessHost]
 
 
 @pytest.fixture(autouse=True)
@@ -169,7 +170,8 @@ def test_a_hanging_or_late_worker_is_killed(seconds: float) -> None:
     asyncio.run(closing(ProcessHost(failing("step", "sleep", after=1, seconds=seconds), GENEROUS), use))
 
 
-def test_the_event_loop_runs_while_a_worker_works() -> None:
+@pytest.mark.parametrize("kind", [ThreadHost, ProcessHost])
+def test_the_event_loop_runs_while_a_worker_works(kind: HostKind) -> None:
     """Another coroutine goes on while a step takes its time."""
 
     async def use(host: Host) -> int:
@@ -182,7 +184,59 @@ def test_the_event_loop_runs_while_a_worker_works() -> None:
         assert (await step)[0] == "You are in cell 4 of 0..9."
         return ticks
 
-    assert asyncio.run(closing(ProcessHost(failing("step", "sleep", seconds=0.2), GENEROUS), use)) > 1
+    assert asyncio.run(closing(kind(failing("step", "sleep", seconds=0.2), GENEROUS), use)) > 1
+
+
+def test_a_late_answer_of_a_thread_is_dropped() -> None:
+    """A step past its deadline raises at the deadline; what comes later reaches nobody, and the thread ends then."""
+    before = threading.active_count()
+
+    async def use() -> None:
+        host = ThreadHost(failing("step", "sleep", seconds=0.3), 0.05)
+        await host.reset("start-3", seed=0)
+        with pytest.raises(EnvTimeoutError, match=r"step\(\) within 0.05 s"):
+            await host.step("right")
+        with pytest.raises(EnvError, match="take a new host"):
+            await host.step("right")
+        await host.close()
+        assert threading.active_count() == before + 1, "nobody waited for the thread"
+        while threading.active_count() > before:
+            await asyncio.sleep(0.01)
+
+    asyncio.run(use())
+
+
+def test_threads_wait_side_by_side() -> None:
+    """As many steps are in flight at once as there are hosts."""
+    meeting = threading.Barrier(16, timeout=GENEROUS)
+
+    class Meets(LineEnv):
+        """Goes on when sixteen of its kind are in ``step``."""
+
+        def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+            meeting.wait()
+            return super().step(action)
+
+    async def use() -> list[str]:
+        hosts = [ThreadHost(Meets, GENEROUS) for _ in range(16)]
+        await asyncio.gather(*(host.reset("start-3", seed=0) for host in hosts))
+        answers = await asyncio.gather(*(host.step("right") for host in hosts))
+        await asyncio.gather(*(host.close() for host in hosts))
+        return [answer[0] for answer in answers]
+
+    assert asyncio.run(use()) == ["You are in cell 4 of 0..9."] * 16
+
+
+def test_a_forgotten_thread_host_takes_its_thread_along() -> None:
+    """A host that nobody closed lets go of its thread when it is collected."""
+    before = threading.active_count()
+    host = ThreadHost(LineEnv, GENEROUS)
+    asyncio.run(host.reset("start-3", seed=0))
+    (thread,) = [thread for thread in threading.enumerate() if thread.name == "prover-env"]
+    del host
+    gc.collect()
+    thread.join(GENEROUS)
+    assert threading.active_count() == before
 
 
 def test_making_and_reset_have_a_deadline_of_their_own() -> None:
