@@ -19,7 +19,7 @@ from rich.table import Table
 from prover import __version__, build, preflight, stage
 from prover.config import RunConfig, effective_yaml, load_config, load_sft_config
 from prover.errors import ConfigError, DataError, ProverError, UnknownNameError
-from prover.evaluate import Evaluation, compare, evaluate
+from prover.evaluate import Evaluation, compare, evaluate, number, percent
 from prover.folder import RunFolder
 
 app = typer.Typer(
@@ -117,11 +117,18 @@ def evaluate_policy(
 async def _evaluations(config: RunConfig) -> list[Evaluation]:
     """One evaluation per temperature."""
     settings, policy = config.evaluation, build.policy(config.policy)
-    tasks = stage.tasks(config.env, settings.split)
+    tasks, provenance = stage.tasks(config.env, settings.split), stage.provenance(config.env, settings.split)
     async with stage.host_pool(config) as hosts:
         player = await stage.probed(stage.rollout(config, policy, hosts), tasks[0])
         return [
-            await evaluate(player, tasks, settings.episodes, temperature=temperature, seed=settings.seed)
+            await evaluate(
+                player,
+                tasks,
+                settings.episodes,
+                temperature=temperature,
+                seed=settings.seed,
+                provenance=provenance,
+            )
             for temperature in settings.temperatures
         ]
 
@@ -196,12 +203,15 @@ def _print_event(event: str, metrics: Mapping[str, Any]) -> None:
 
 
 def _show(result: Evaluation) -> None:
-    interval = result.interval()
-    bounds = "n/a" if interval is None else f"{interval[0]:.1%} to {interval[1]:.1%}"
-    print(
-        f"{result.split} at temperature {result.temperature:g}: success {result.rate:.1%} (95% interval {bounds}, "
-        f"{result.n} episodes, {result.failures} failed)"
-    )
+    print(f"{result.split} at temperature {result.temperature:g}: {result.text()}")
+    kinds = {kind: part for kind, part in result.by_kind().items() if kind}
+    if len(kinds) > 1:
+        table = Table("task type", "success in %", *result.means(), "n")
+        for kind, part in kinds.items():
+            means = part.means()
+            figures = [number(means[name].mean, None) if name in means else "" for name in result.means()]
+            table.add_row(kind, percent(part.rate, part.interval()), *figures, str(part.n))
+        Console().print(table)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from prover.evaluate import compare
+from prover.evaluate import compare, percent
 from prover.train import TrainResult
 
 _RECENT = 5
@@ -63,7 +63,7 @@ class Display:
         """Take in an event of ``train``."""
         if event == "evaluation":
             when = f"after {metrics['update']} updates at temperature {metrics['temperature']:g}"
-            self._print(f"{when}: success {_rate(metrics['success'], metrics['interval95'])} %, n={metrics['n']}")
+            self._print(f"{when}: {metrics['text']}")
             return
         self._recent.append(metrics)
         for key in self._totals:
@@ -108,7 +108,10 @@ class Display:
 def print_result(result: TrainResult, console: Console | None = None) -> None:
     """Success before and after at every temperature, with n, intervals and the paired difference; where it all lies."""
     console = console or Console()
-    title = f"success in % at temperature T on held-out tasks ({result.after[0].split})"
+    provenance = result.after[0].provenance
+    where = ", ".join(filter(None, (result.after[0].split, provenance.manifest.get("label"))))
+    title = f"success in % at temperature T on held-out tasks ({where})"
+    ceiling = "" if provenance.ceiling is None else f" These tasks allow {100 * provenance.ceiling:.1f} % at most."
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), title=title)
     for column in ("T", "before", "after", "difference", "n"):
         table.add_column(column, no_wrap=True)
@@ -117,13 +120,13 @@ def print_result(result: TrainResult, console: Console | None = None) -> None:
         shown = f"{100 * difference.mean:+.1f}"
         if difference.low is not None and difference.high is not None:
             shown += f" [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
-        rates = [_rate(side.rate, side.interval()) for side in (before, after)]
+        rates = [percent(side.rate if side.n else None, side.interval()) for side in (before, after)]
         table.add_row(*map(escape, (f"{after.temperature:g}", *rates, shown, str(min(before.n, after.n)))))
     console.print(table)
     path, updates = result.folder.path, result.updates
     other = "grpo" if result.method == "prover" else "prover"
     console.print(
-        "95% intervals; the difference is paired by task.\n\n"
+        f"95% intervals; the difference is paired by task.{ceiling}\n\n"
         f"Run folder: {path}\n"
         "  trajectories.jsonl  every episode: turns, outcome, proposal, both success rates, credit\n"
         "  metrics.jsonl       one line per update\n"
@@ -136,9 +139,3 @@ def print_result(result: TrainResult, console: Console | None = None) -> None:
         markup=False,
         soft_wrap=True,
     )
-
-
-def _rate(rate: float | None, interval: tuple[float, float] | None) -> str:
-    if rate is None or interval is None:
-        return "n/a"
-    return f"{100 * rate:.1f} [{100 * interval[0]:.1f}, {100 * interval[1]:.1f}]"

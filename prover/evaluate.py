@@ -4,15 +4,15 @@ Evaluation plays with seeds of its own and stores no states; it leaves training 
 """
 
 import json
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from prover.errors import DataError, FailureShareError
 from prover.estimates import MeanInterval, clustered_mean, paired_difference, wilson
-from prover.records import Failure, Task
+from prover.records import Failure, Provenance, Task
 from prover.rollout import Rollout
 from prover.seeds import derive
 
@@ -30,6 +30,8 @@ class Episode:
     turns: int
     invalid: int
     """Turns without a valid action."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """What the environment measured besides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,7 @@ class Evaluation:
     temperature: float
     episodes: tuple[Episode, ...]
     failures: int = 0
+    provenance: Provenance = field(default_factory=Provenance)
 
     @property
     def n(self) -> int:
@@ -76,6 +79,20 @@ class Evaluation:
             outcomes.setdefault(episode.task, []).append(float(episode.success))
         return outcomes
 
+    def means(self) -> dict[str, MeanInterval]:
+        """Means of ``reward`` (where it differs from success) and of the environment's metrics, clustered by task.
+
+        A metric that an episode does not have is left out of its mean.
+        """
+        values: dict[str, dict[str, list[float]]] = {}
+        for episode in self.episodes:
+            own = dict(episode.metrics)
+            if any(other.reward != other.success for other in self.episodes):
+                own = {"reward": episode.reward, **own}
+            for name, value in own.items():
+                values.setdefault(name, {}).setdefault(episode.task, []).append(value)
+        return {name: clustered_mean(of_task) for name, of_task in values.items()}
+
     def on(self, tasks: Collection[str]) -> "Evaluation":
         """Only the episodes of some tasks."""
         return replace(self, episodes=tuple(episode for episode in self.episodes if episode.task in tasks))
@@ -89,7 +106,7 @@ class Evaluation:
         }
 
     def summary(self) -> dict[str, Any]:
-        """Rate, interval and n, overall and by task type, with mean turns and the share of invalid turns."""
+        """Rate, interval and n, overall and by task type; means of the metrics; turns; what the environment says."""
         turns = sum(episode.turns for episode in self.episodes)
         return {
             "split": self.split,
@@ -100,8 +117,34 @@ class Evaluation:
             "failures": self.failures,
             "mean_turns": turns / self.n if self.n else None,
             "invalid_share": sum(episode.invalid for episode in self.episodes) / turns if turns else None,
-            "by_kind": {kind: {"success": part.rate, "n": part.n} for kind, part in self.by_kind().items() if kind},
+            "metrics": _described(self.means()),
+            "by_kind": {
+                kind: {
+                    "success": part.rate,
+                    "interval95": part.interval(),
+                    "n": part.n,
+                    "metrics": _described(part.means()),
+                }
+                for kind, part in self.by_kind().items()
+                if kind
+            },
+            "provenance": asdict(self.provenance),
         }
+
+    def text(self) -> str:
+        """One line for people: rates in %, with intervals and n; the ceiling and the label where there are any."""
+        parts = [f"success {percent(self.rate if self.n else None, self.interval())} %"]
+        if self.provenance.ceiling is not None:
+            parts[0] += f" (ceiling {100 * self.provenance.ceiling:.1f})"
+        for name, mean in self.means().items():
+            bounds = None if mean.low is None or mean.high is None else (mean.low, mean.high)
+            parts.append(f"{name} {number(mean.mean, bounds)}")
+        parts.append(f"n={self.n}")
+        if self.failures:
+            parts.append(f"FAILED {self.failures}")
+        if label := self.provenance.manifest.get("label"):
+            parts.append(f"[{label}]")
+        return ", ".join(parts)
 
     def save(self, path: Path) -> None:
         """Write summary and episodes as JSON; the file is there whole or not at all."""
@@ -124,6 +167,7 @@ class Evaluation:
                 temperature=stored["temperature"],
                 episodes=tuple(Episode(**episode) for episode in stored["episodes"]),
                 failures=stored["failures"],
+                provenance=Provenance(**stored.get("provenance", {})),
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(
@@ -133,7 +177,13 @@ class Evaluation:
 
 
 async def evaluate(
-    rollout: Rollout, tasks: Sequence[Task], episodes: int, *, temperature: float, seed: int
+    rollout: Rollout,
+    tasks: Sequence[Task],
+    episodes: int,
+    *,
+    temperature: float,
+    seed: int,
+    provenance: Provenance | None = None,
 ) -> Evaluation:
     """Play ``episodes`` episodes: the tasks in their order, and again from the first where there are more episodes.
 
@@ -145,6 +195,7 @@ async def evaluate(
         episodes: number of episodes; beyond the number of tasks, tasks repeat with other sampling seeds.
         temperature: sampling temperature.
         seed: entropy of the evaluation, unrelated to the training seed.
+        provenance: what the environment says of the split; kept with the result.
 
     Raises:
         DataError: there are no tasks.
@@ -177,11 +228,18 @@ async def evaluate(
             reward=run.reward,
             turns=run.n_turns,
             invalid=sum(turn.invalid is not None for turn in run.turns),
+            metrics=run.metrics,
         )
         for run in runs
         if not isinstance(run, Failure)
     )
-    return Evaluation(split=tasks[0].split, temperature=temperature, episodes=found, failures=len(failures))
+    return Evaluation(
+        split=tasks[0].split,
+        temperature=temperature,
+        episodes=found,
+        failures=len(failures),
+        provenance=provenance or Provenance(),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,8 +257,14 @@ def compare(before: Evaluation, after: Evaluation) -> Comparison:
     """Compare two evaluations task by task.
 
     Raises:
-        DataError: they share no task.
+        DataError: they share no task, or were measured on data that must not be mistaken for each other.
     """
+    labels = [evaluation.provenance.manifest.get("label") for evaluation in (before, after)]
+    if labels[0] != labels[1]:
+        raise DataError(
+            f"expected two evaluations on the same data, got one on {labels[0] or 'data without a label'} and one on "
+            f"{labels[1] or 'data without a label'}; their figures do not belong side by side"
+        )
     rates = [evaluation.by_task() for evaluation in (before, after)]
     shared = sorted(rates[0].keys() & rates[1].keys())
     if not shared:
@@ -210,3 +274,23 @@ def compare(before: Evaluation, after: Evaluation) -> Comparison:
         )
     first, second = ([fmean(side[task]) for task in shared] for side in rates)
     return Comparison(before=fmean(first), after=fmean(second), difference=paired_difference(first, second))
+
+
+def percent(rate: float | None, interval: tuple[float, float] | None) -> str:
+    """A rate with its interval, in percent, e.g. ``24.0 [20.8, 27.6]``; ``n/a`` without episodes."""
+    if rate is None or interval is None:
+        return "n/a"
+    return number(100 * rate, (100 * interval[0], 100 * interval[1]), digits=1)
+
+
+def number(value: float, interval: tuple[float, float] | None, *, digits: int = 3) -> str:
+    """A mean with its interval, where there is one."""
+    bounds = "" if interval is None else f" [{interval[0]:.{digits}f}, {interval[1]:.{digits}f}]"
+    return f"{value:.{digits}f}{bounds}"
+
+
+def _described(means: Mapping[str, MeanInterval]) -> dict[str, Any]:
+    return {
+        name: {"mean": mean.mean, "interval95": None if mean.low is None else (mean.low, mean.high), "tasks": mean.n}
+        for name, mean in means.items()
+    }

@@ -26,7 +26,8 @@ class TextEnv(Protocol):
     * Stepping an episode that has ended is an ``EnvError``.
     * ``info["metrics"]`` (dict of str to float), optional: figures of the episode beside its success,
       e.g. ``{"f1": .5}``; those of the last observation are kept with the trajectory and averaged by evaluations.
-    * Optional: ``ceiling(split)``, the highest success rate that the split allows, where it is below 1.
+    * Optional: ``ceiling(split)``, the highest success rate that the split allows, where it is below 1;
+      ``manifest()``, a JSON-able dict that identifies data and tasks. Both are kept and shown with results.
     * Optional: ``expert(seed)`` returns a scripted player of the current episode, for demonstrations (``prover.sft``).
     * ``restore`` returns what the last ``reset`` or ``step`` answered, and brings the RNG back. An environment with
       chance may also have ``reseed(seed)``: called after ``restore``, it gives what follows a random stream of its own,

@@ -134,6 +134,16 @@ class Trajectory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """What an environment says of one of its splits, to be kept beside every result."""
+
+    ceiling: float | None = None
+    """Highest success rate that the tasks allow, where it is below 1."""
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+    """What identifies data and tasks: hashes, sizes, options; ``label`` names what must not be mistaken for another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """An episode, judgement or continuation that yielded nothing after all its retries."""
 
@@ -164,6 +174,8 @@ class Group:
     trajectories: tuple[Trajectory, ...]
     """Members that finished; failed ones are left out."""
     failures: tuple[Failure, ...] = ()
+    env_seed: int = 0
+    """Seed that the environment of every member was reset with."""
 
     @property
     def rewards_G(self) -> NDArray[np.float64]:  # noqa: N802 - shape suffix

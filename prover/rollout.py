@@ -73,6 +73,8 @@ class Played:
     end: EndReason
     tokens: int
     """Tokens that the policy sampled."""
+    metrics: dict[str, float]
+    """Of the last observation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +102,7 @@ class Rollout:
                 task=task,
                 trajectories=tuple(t for t in part if isinstance(t, Trajectory)),
                 failures=tuple(f for f in part if isinstance(f, Failure)),
+                env_seed=derive(seed, index),
             )
             for index, task in enumerate(tasks)
             for part in [done[index * size : (index + 1) * size]]
@@ -149,6 +152,7 @@ class Rollout:
             reward=played.reward,
             success=played.success,
             end=played.end,
+            metrics=played.metrics,
         )
 
     async def play(
@@ -210,7 +214,14 @@ class Rollout:
                 end = EndReason.DONE if over else EndReason.CUT
                 break
             transcript.observed(observation)
-        return Played(turns=tuple(turns), reward=sum(t.reward for t in turns), success=success, end=end, tokens=tokens)
+        return Played(
+            turns=tuple(turns),
+            reward=sum(t.reward for t in turns),
+            success=success,
+            end=end,
+            tokens=tokens,
+            metrics=_metrics(info),
+        )
 
     def choices(self, info: dict[str, Any]) -> dict[tuple[int, ...], str]:
         """The admissible actions by their token sequences; none where decoding is free or none are listed.
@@ -245,6 +256,17 @@ def _success(info: dict[str, Any]) -> bool:
     if info["success"] not in (True, False):  # bool("False") and bool(nan) would be successes.
         raise EnvError(f"expected info['success'] to be true or false, got {info['success']!r}; let it be a bool")
     return bool(info["success"])
+
+
+def _metrics(info: dict[str, Any]) -> dict[str, float]:
+    metrics = info.get("metrics", {})
+    try:
+        read = {str(name): float(value) for name, value in metrics.items()}
+    except (AttributeError, TypeError, ValueError):
+        read = {"": math.nan}
+    if not all(map(math.isfinite, read.values())):
+        raise EnvError(f"expected info['metrics'] to map names to finite numbers, got {metrics!r}; correct it")
+    return read
 
 
 def _reward(value: float) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 import structlog
 
@@ -11,7 +12,7 @@ from prover.env_config import EnvConfig
 from prover.errors import ConfigError, TokenError
 from prover.host import Host, HostPool, InlineHost, ProcessHost, ThreadHost
 from prover.protocols import Policy, TextEnv
-from prover.records import Sampling, Task
+from prover.records import Provenance, Sampling, Task
 from prover.rollout import EpisodeRules, Rollout
 
 _log = structlog.get_logger(__name__)
@@ -39,6 +40,18 @@ def rules(config: RunConfig) -> EpisodeRules:
 def tasks(config: EnvConfig, split: str) -> tuple[Task, ...]:
     """The tasks of a split as records; see ``build.env_tasks`` for what it raises."""
     return tuple(Task(id=task, split=split) for task in build.env_tasks(config, split))
+
+
+def provenance(config: EnvConfig, split: str) -> Provenance:
+    """What the environment says of a split, where it says anything."""
+    env: Any = build.env_factory(config)()
+    try:
+        return Provenance(
+            ceiling=env.ceiling(split) if hasattr(env, "ceiling") else None,
+            manifest=env.manifest() if hasattr(env, "manifest") else {},
+        )
+    finally:
+        env.close()
 
 
 def host_pool(config: RunConfig) -> AbstractAsyncContextManager[HostPool]:

@@ -227,10 +227,15 @@ class _Loop:
                     "evaluation.temperatures that the run began with"
                 )
             result = await evaluate(
-                self.rollout, self.test_tasks, settings.episodes, temperature=temperature, seed=settings.seed
+                self.rollout,
+                self.test_tasks,
+                settings.episodes,
+                temperature=temperature,
+                seed=settings.seed,
+                provenance=stage.provenance(self.config.env, settings.split),
             )
             result.save(path)
-            self.watch("evaluation", {"update": done, **result.summary()})
+            self.watch("evaluation", {"update": done, "text": result.text(), **result.summary()})
             found.append(result)
         # Cached prefixes would change the rounding of what is sampled next.
         self.policy.forget()

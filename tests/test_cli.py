@@ -182,9 +182,7 @@ def test_eval_saves_and_shows_each_temperature(
     assert load_config("results/config.yaml") == seen[0]
     assert run("eval", "env.kind=line", "--policy", "model", "--out", "results") == 2
     assert json.loads(Path("results/test-T0.5.json").read_text())["success"] == 0.75
-    assert "test at temperature 1: success 50.0% (95% interval 15.0% to 85.0%, 4 episodes, 0 failed)" in (
-        capsys.readouterr().out
-    )
+    assert "test at temperature 1: success 50.0 [15.0, 85.0] %, n=4\n" in capsys.readouterr().out
 
 
 def test_eval_plays_the_test_tasks_at_every_temperature(model: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from rich.console import Console
 from prover.display import Display, print_result
 from prover.evaluate import Episode, Evaluation
 from prover.folder import RunFolder
+from prover.records import Provenance
 from prover.train import TrainResult
 
 
@@ -31,7 +32,7 @@ def update(number: int, **changes: Any) -> dict[str, Any]:
     }
 
 
-def evaluation(successes: int, n: int) -> Evaluation:
+def evaluation(successes: int, n: int, **changes: Any) -> Evaluation:
     """An evaluation in which the first tasks are solved."""
     return Evaluation(
         split="test",
@@ -40,6 +41,7 @@ def evaluation(successes: int, n: int) -> Evaluation:
             Episode(task=f"t{index}", kind="", seed=0, success=index < successes, reward=0.0, turns=3, invalid=0)
             for index in range(n)
         ),
+        **changes,
     )
 
 
@@ -82,6 +84,17 @@ def test_the_result_has_rates_intervals_and_the_paired_difference(tmp_path: Path
     # Three of 134 differences are 1: mean .02239, sd .14850, standard error .01283, t(133) 1.978.
     assert "+2.2 [-0.3, +4.8]" in text
     assert str(tmp_path) in text
+
+
+def test_the_result_says_how_much_can_be_had(tmp_path: Path) -> None:
+    """Ceiling and label of the split stand beside the table."""
+    console = Console(file=StringIO(), width=200)
+    measured = evaluation(1, 2, provenance=Provenance(ceiling=0.934, manifest={"label": "mini"}))
+    result = TrainResult(folder=RunFolder(tmp_path), method="prover", updates=1, before=(measured,), after=(measured,))
+    print_result(result, console)
+    text = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO from above
+    assert "(test, mini)" in text
+    assert "These tasks allow 93.4 % at most." in text
 
 
 def test_the_result_fits_a_terminal_of_80_columns(tmp_path: Path) -> None:

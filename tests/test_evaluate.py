@@ -14,7 +14,7 @@ from prover.evaluate import Episode, Evaluation, compare, evaluate
 from prover.formats import Bare
 from prover.host import HostPool, InlineHost
 from prover.protocols import Policy, TextEnv
-from prover.records import Sampling, Task
+from prover.records import Provenance, Sampling, Task
 from prover.rollout import EpisodeRules, Rollout
 from prover.testing import LineEnv, ScriptedPolicy, UniformPolicy
 
@@ -120,7 +120,8 @@ def test_kinds_come_from_the_environment() -> None:
     kinds = found.by_kind()
     assert list(kinds) == ["far", "near"]
     assert [(kinds[kind].rate, kinds[kind].n) for kind in kinds] == [(0.5, 4), (1.0, 2)]
-    assert found.summary()["by_kind"] == {"far": {"success": 0.5, "n": 4}, "near": {"success": 1.0, "n": 2}}
+    summary = found.summary()["by_kind"]
+    assert {kind: (part["success"], part["n"]) for kind, part in summary.items()} == {"far": (0.5, 4), "near": (1.0, 2)}
 
 
 def broken_at(*cells: int) -> Callable[[], TextEnv]:
@@ -276,3 +277,66 @@ def test_a_comparison_shows_rates_on_the_common_tasks() -> None:
     after = of(episode("a", True), episode("b", True), episode("only after", False))
     found = compare(before, after)
     assert (found.before, found.after, found.difference.mean) == (0.5, 1.0, 0.5)
+
+
+def scored(task: str, reward: float, **metrics: float) -> Episode:
+    """An episode with a graded reward and metrics; 1 is a success."""
+    return Episode(task=task, kind="", seed=0, success=reward == 1, reward=reward, turns=1, invalid=0, metrics=metrics)
+
+
+def test_metrics_of_the_environment_are_averaged_by_task() -> None:
+    """Two episodes of one task count as much as one of another: f1 ((1 + 0) / 2 + 0.75) / 2 and the reward likewise."""
+    found = of(scored("a", 1.0, f1=1.0), scored("a", 0.0, f1=0.0), scored("b", 0.5, f1=0.75))
+    means = found.means()
+    assert {name: mean.mean for name, mean in means.items()} == {"reward": 0.5, "f1": 0.625}
+    # Two tasks, sd .1767767, standard error .125, t(1) 12.7062.
+    assert means["f1"].low == pytest.approx(0.625 - 12.7062 * 0.125, abs=1e-4)
+    assert found.summary()["metrics"]["f1"]["tasks"] == 2
+
+
+def test_a_reward_that_only_repeats_the_success_is_no_metric() -> None:
+    """Rates are not shown twice."""
+    assert of(episode("a", True), episode("b", False)).means() == {}
+
+
+def test_a_metric_may_be_missing_in_some_episodes() -> None:
+    """It is averaged over those that have it."""
+    assert of(scored("a", 1.0, f1=0.5), scored("b", 1.0)).means()["f1"].mean == 0.5
+
+
+def test_metrics_of_the_last_observation_are_kept() -> None:
+    """What the environment reports in the end stands in the episode."""
+
+    class Measured(LineEnv):
+        def step(self, action: str) -> Any:
+            observation, reward, terminated, truncated, info = super().step(action)
+            return observation, reward, terminated, truncated, info | {"metrics": {"cell": int(observation[16])}}
+
+    found = evaluated(ScriptedPolicy(["right"], repeat=True), (3, 5), 2, env=Measured)
+    assert [episode.metrics for episode in found.episodes] == [{"cell": 6.0}, {"cell": 8.0}]
+
+
+def test_the_line_shows_ceiling_label_and_metrics() -> None:
+    """Whoever reads a rate sees how high it can be, on what it was measured, and n."""
+    found = replace(
+        of(scored("a", 1.0, f1=1.0), scored("b", 0.5, f1=0.25), failures=1),
+        provenance=Provenance(ceiling=0.934, manifest={"label": "mini"}),
+    )
+    # Wilson for 1 of 2: centre .5, half-width .4055 (z 1.95996).
+    assert found.text().startswith("success 50.0 [9.5, 90.5] % (ceiling 93.4), reward 0.750 [")
+    assert "f1 0.625 [" in found.text()
+    assert found.text().endswith("n=2, FAILED 1, [mini]")
+
+
+def test_provenance_is_stored_with_the_result(tmp_path: Path) -> None:
+    """What was saved is what is read back."""
+    found = replace(of(scored("a", 0.5, f1=0.25)), provenance=Provenance(ceiling=0.5, manifest={"label": "mini"}))
+    found.save(tmp_path / "result.json")
+    assert Evaluation.load(tmp_path / "result.json") == found
+
+
+def test_results_under_different_labels_are_not_compared() -> None:
+    """Figures of a small corpus do not stand beside those of another."""
+    one = of(episode("a", True))
+    with pytest.raises(DataError, match="on data without a label and one on mini"):
+        compare(one, replace(one, provenance=Provenance(manifest={"label": "mini"})))

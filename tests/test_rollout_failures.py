@@ -285,3 +285,17 @@ def test_an_episode_has_a_deadline_of_its_own() -> None:
     rules = replace(RULES, episode_deadline_s=0.4, retries=0)
     (group,) = groups(Slow(["look"], repeat=True), rules=rules)
     assert [(f.cause, f.where, f.turn) for f in group.failures] == [(FailureCause.TIMEOUT, "policy.generate", 3)]
+
+
+@pytest.mark.parametrize("metrics", [{"f1": float("nan")}, {"f1": "high"}, 3])
+def test_metrics_that_are_no_numbers_fail_the_episode(metrics: Any) -> None:
+    """What cannot be averaged is a fault of the environment, named as such."""
+
+    class Odd(LineEnv):
+        def step(self, action: str) -> Any:
+            observation, reward, terminated, truncated, info = super().step(action)
+            return observation, reward, terminated, truncated, info | {"metrics": metrics}
+
+    (group,) = groups(ScriptedPolicy(["right"], repeat=True), env=Odd)
+    assert group.trajectories == ()
+    assert "expected info['metrics'] to map names to finite numbers" in group.failures[0].detail

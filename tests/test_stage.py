@@ -8,7 +8,7 @@ from prover import stage
 from prover.config import load_config
 from prover.errors import ConfigError, UnknownNameError
 from prover.host import InlineHost, ProcessHost
-from prover.records import Sampling
+from prover.records import Provenance, Sampling
 from prover.testing import ScriptedPolicy, UniformPolicy
 
 
@@ -53,6 +53,15 @@ def test_tasks_carry_their_split() -> None:
         ("start-5", "train"),
     ]
     assert len(stage.tasks(config.env, "test")) == 9
+
+
+def test_provenance_is_what_the_environment_says() -> None:
+    """A shop knows what can be had and what it is made of; a toy says nothing."""
+    shop = stage.provenance(load_config(None, ["env.kind=webshop"]).env, "test")
+    assert shop.ceiling is not None
+    assert 0.5 < shop.ceiling <= 1
+    assert shop.manifest["splits"]
+    assert stage.provenance(load_config(None, ["env.kind=line"]).env, "test") == Provenance()
 
 
 def test_an_unknown_task_is_refused() -> None:
