@@ -13,7 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from prover.evaluate import compare, percent
+from prover.comparison import compare
+from prover.evaluate import percent
 from prover.train import TrainResult
 
 _RECENT = 5

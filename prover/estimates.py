@@ -11,6 +11,7 @@ from statistics import NormalDist, fmean, stdev
 import numpy as np
 
 from prover.errors import ConfigError
+from prover.seeds import generator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +144,58 @@ def paired_difference(before: Sequence[float], after: Sequence[float], level: fl
     if len(before) != len(after):
         raise ConfigError(f"expected one rate per task on both sides, got {len(before)} and {len(after)}")
     return mean_interval([b - a for a, b in zip(before, after, strict=True)], level)
+
+
+def bootstrap_mean(values: Sequence[float], level: float = 0.95, *, draws: int = 2000, seed: int = 0) -> MeanInterval:
+    """Mean of independent values with the percentile bootstrap: for bounded, lopsided values such as pass@k.
+
+    Raises:
+        ConfigError: there are no values.
+    """
+    found = mean_interval(values, level)
+    if found.se is None:
+        return found
+    array = np.asarray(values, dtype=np.float64)
+    rng = generator(seed)
+    # One draw at a time, so that memory does not grow with the number of draws.
+    means = [float(array[rng.integers(len(array), size=len(array))].mean()) for _ in range(draws)]
+    low, high = np.quantile(means, [0.5 - level / 2, 0.5 + level / 2]).tolist()
+    return MeanInterval(mean=found.mean, n=found.n, se=found.se, low=low, high=high)
+
+
+def mcnemar(lost: int, gained: int) -> float:
+    """Exact two-sided p value of McNemar's test (1947): are gains and losses of paired tasks equally likely?
+
+    Args:
+        lost: tasks solved before and not after.
+        gained: tasks solved after and not before.
+
+    >>> mcnemar(0, 6), mcnemar(3, 3)
+    (0.03125, 1.0)
+    """
+    n, fewer = lost + gained, min(lost, gained)
+    return min(1.0, 2 * sum(math.comb(n, i) for i in range(fewer + 1)) / 2**n)
+
+
+def sign_flip(differences: Sequence[float], *, draws: int = 10_000, seed: int = 0) -> float:
+    """Two-sided p value of the paired permutation test: how often do random signs give so large a mean difference?
+
+    Exact for up to 12 differences that are not 0; beyond that, by ``draws`` random assignments of signs, of which the
+    observed one counts as one more.
+
+    >>> sign_flip([0.5, 0.25, 0.25])
+    0.25
+    """
+    sizes = np.abs([difference for difference in differences if difference])
+    observed = abs(math.fsum(differences)) - 1e-12
+    if len(sizes) <= 12:
+        sums = np.zeros(1)
+        for size in sizes:
+            sums = np.concatenate([sums + size, sums - size])
+        return float((np.abs(sums) >= observed).mean())
+    rng = generator(seed)
+    hits = sum(abs(float(rng.choice((-1.0, 1.0), len(sizes)) @ sizes)) >= observed for _ in range(draws))
+    return (hits + 1) / (draws + 1)
 
 
 def pass_at_k(n: int, successes: int, k: int) -> float | None:

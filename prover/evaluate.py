@@ -1,18 +1,20 @@
-"""Success rates with intervals, per task type, and the paired comparison of two checkpoints.
+"""Success rates with intervals, overall and per task type.
 
-Evaluation plays with seeds of its own and stores no states; it leaves training bit-identical.
+Evaluation plays with seeds of its own and stores no states; it leaves training bit-identical. Every task counts the
+same: where tasks repeat, rates and means are those of the tasks' own means, and intervals are clustered by task.
 """
 
+import asyncio
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, Protocol
 
 from prover.errors import DataError, FailureShareError
-from prover.estimates import MeanInterval, clustered_mean, paired_difference, wilson
-from prover.records import Failure, Provenance, Task
+from prover.estimates import MeanInterval, all_of_k, bootstrap_mean, clustered_mean, pass_at_k, wilson
+from prover.records import Failure, Provenance, Task, Trajectory
 from prover.rollout import Rollout
 from prover.seeds import derive
 
@@ -33,6 +35,20 @@ class Episode:
     metrics: Mapping[str, float] = field(default_factory=dict)
     """What the environment measured besides."""
 
+    @classmethod
+    def of(cls, run: Trajectory) -> "Episode":
+        """What is kept of a finished episode."""
+        return cls(
+            task=run.task.id,
+            kind=run.task.kind,
+            seed=run.seed,
+            success=run.success,
+            reward=run.reward,
+            turns=run.n_turns,
+            invalid=sum(turn.invalid is not None for turn in run.turns),
+            metrics=run.metrics,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
@@ -43,6 +59,8 @@ class Evaluation:
     episodes: tuple[Episode, ...]
     failures: int = 0
     provenance: Provenance = field(default_factory=Provenance)
+    setting: Mapping[str, Any] = field(default_factory=dict)
+    """What was measured, and how: suite and its version, tasks, rules, policy, versions, seconds (``prover.bench``)."""
 
     @property
     def n(self) -> int:
@@ -56,8 +74,8 @@ class Evaluation:
 
     @property
     def rate(self) -> float:
-        """Success rate; NaN without episodes."""
-        return self.successes / self.n if self.n else float("nan")
+        """Success rate, the mean of the tasks' rates; NaN without episodes."""
+        return fmean(map(fmean, self.by_task().values())) if self.n else float("nan")
 
     def interval(self) -> tuple[float, float] | None:
         """95% interval of the success rate: Wilson's; clustered by task where tasks repeat. None without episodes.
@@ -70,7 +88,30 @@ class Evaluation:
         mean = clustered_mean(outcomes)
         if mean.low is None or mean.high is None:
             return None
+        if mean.se == 0 and mean.mean in (0.0, 1.0):  # All alike tells no spread: Wilson's, as if of one episode each.
+            return wilson(round(mean.mean * mean.n), mean.n)
         return max(0.0, mean.low), min(1.0, mean.high)
+
+    @property
+    def repeats(self) -> int:
+        """Episodes that every task has; 0 without episodes."""
+        return min(map(len, self.by_task().values()), default=0)
+
+    def pass_at(self, k: int) -> MeanInterval | None:
+        """Chance that one of k episodes of a task succeeds (``pass_at_k``), averaged over tasks, with its bootstrap.
+
+        None, "n/a", where some task has fewer than k episodes.
+        """
+        return self._of_k(k, pass_at_k)
+
+    def all_of(self, k: int) -> MeanInterval | None:
+        """The same for all of k episodes of a task: how reliably it is solved."""
+        return self._of_k(k, all_of_k)
+
+    def _of_k(self, k: int, estimate: Callable[[int, int, int], float | None]) -> MeanInterval | None:
+        found = [estimate(len(values), round(sum(values)), k) for values in self.by_task().values()]
+        known = [value for value in found if value is not None]
+        return bootstrap_mean(known) if known and len(known) == len(found) else None
 
     def by_task(self) -> dict[str, list[float]]:
         """Outcomes, 1 or 0, of each task's episodes."""
@@ -79,19 +120,26 @@ class Evaluation:
             outcomes.setdefault(episode.task, []).append(float(episode.success))
         return outcomes
 
-    def means(self) -> dict[str, MeanInterval]:
-        """Means of ``reward`` (where it differs from success) and of the environment's metrics, clustered by task.
+    def values(self) -> dict[str, dict[str, list[float]]]:
+        """Each task's values of ``reward`` (where it differs from success) and of the environment's metrics.
 
-        A metric that an episode does not have is left out of its mean.
+        A metric that an episode does not have is left out.
         """
         values: dict[str, dict[str, list[float]]] = {}
+        graded = any(episode.reward != episode.success for episode in self.episodes)
         for episode in self.episodes:
-            own = dict(episode.metrics)
-            if any(other.reward != other.success for other in self.episodes):
-                own = {"reward": episode.reward, **own}
+            own = ({"reward": episode.reward} if graded else {}) | dict(episode.metrics)
             for name, value in own.items():
                 values.setdefault(name, {}).setdefault(episode.task, []).append(value)
-        return {name: clustered_mean(of_task) for name, of_task in values.items()}
+        return values
+
+    def means(self) -> dict[str, MeanInterval]:
+        """Means of ``values``, clustered by task."""
+        return {name: clustered_mean(of_task) for name, of_task in self.values().items()}
+
+    def joined(self, other: "Evaluation") -> "Evaluation":
+        """Both measurements of one policy, with other seeds, as one."""
+        return replace(self, episodes=self.episodes + other.episodes, failures=self.failures + other.failures)
 
     def on(self, tasks: Collection[str]) -> "Evaluation":
         """Only the episodes of some tasks."""
@@ -114,6 +162,9 @@ class Evaluation:
             "success": self.rate if self.n else None,
             "interval95": self.interval(),
             "n": self.n,
+            "tasks": len(self.by_task()),
+            "pass_at_k": self._by_k(self.pass_at),
+            "all_of_k": self._by_k(self.all_of),
             "failures": self.failures,
             "mean_turns": turns / self.n if self.n else None,
             "invalid_share": sum(episode.invalid for episode in self.episodes) / turns if turns else None,
@@ -129,7 +180,13 @@ class Evaluation:
                 if kind
             },
             "provenance": asdict(self.provenance),
+            "setting": dict(self.setting),
         }
+
+    def _by_k(self, estimate: Callable[[int], MeanInterval | None]) -> dict[str, Any]:
+        """For k = 2, 4, 8 ... up to the episodes that every task has."""
+        ks = [2**power for power in range(1, self.repeats.bit_length()) if 2**power <= self.repeats]
+        return _described({str(k): mean for k in ks if (mean := estimate(k))})
 
     def text(self) -> str:
         """One line for people: rates in %, with intervals and n; the ceiling and the label where there are any."""
@@ -144,6 +201,8 @@ class Evaluation:
             parts.append(f"FAILED {self.failures}")
         if label := self.provenance.manifest.get("label"):
             parts.append(f"[{label}]")
+        if leak := self.setting.get("leak"):
+            parts.append(f"[LEAKED SPLIT: {leak}]")
         return ", ".join(parts)
 
     def save(self, path: Path) -> None:
@@ -168,12 +227,88 @@ class Evaluation:
                 episodes=tuple(Episode(**episode) for episode in stored["episodes"]),
                 failures=stored["failures"],
                 provenance=Provenance(**stored.get("provenance", {})),
+                setting=stored.get("setting", {}),
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(
                 f"expected a result file of `prover eval` or of a run's evaluations folder at {path}, got "
                 f"{type(error).__name__}: {error}"
             ) from error
+
+
+class Plays(Protocol):
+    """What plays episodes: a ``Rollout``, or one without tokens (``prover.bench.text_rollout``)."""
+
+    async def episodes(self, tasks: Sequence[Task], *, seeds: Sequence[int]) -> list[Trajectory | Failure]:
+        """One episode per task and seed, in order."""
+
+
+def schedule(tasks: Sequence[Task], episodes: int, seed: int) -> list[tuple[Task, int]]:
+    """Which tasks are played with which seeds: all in their order, and again from the first where there are more.
+
+    Equal seeds give two policies the same tasks in the same order, so that they can be compared pairwise. Splits may be
+    sorted by task type: fewer episodes than tasks are spread over the whole split.
+
+    Raises:
+        DataError: there are no tasks.
+    """
+    if not tasks:
+        raise DataError("expected at least one task to evaluate on, got none; choose another split")
+    stride = max(1.0, len(tasks) / episodes)
+    return [(tasks[int(index * stride) % len(tasks)], derive(seed, index)) for index in range(episodes)]
+
+
+def sampling_at(rollout: Rollout, temperature: float) -> Rollout:
+    """The rollout as it evaluates: at that temperature, without states."""
+    rules = replace(
+        rollout.rules, sampling=replace(rollout.rules.sampling, temperature=temperature), record_states=False
+    )
+    return replace(rollout, rules=rules)
+
+
+async def measure(
+    player: Plays,
+    plan: Sequence[tuple[Task, int]],
+    *,
+    done: Mapping[int, Episode] | None = None,
+    watch: Callable[[int, Episode | Failure], None] = lambda index, found: None,
+) -> tuple[dict[int, Episode], list[Failure]]:
+    """Play the episodes of a plan that are not ``done``, all at once.
+
+    Args:
+        player: what plays.
+        plan: task and seed of each episode.
+        done: episodes by their place in the plan that were played before.
+        watch: told of each episode when it ends.
+
+    Returns:
+        All episodes that finished by their place in the plan, those of ``done`` among them, and the failed ones.
+
+    Raises:
+        FailureShareError: every episode failed.
+    """
+    found: dict[int, Episode] = dict(done or {})
+    failures: list[Failure] = []
+
+    async def play(index: int) -> None:
+        task, seed = plan[index]
+        (run,) = await player.episodes([task], seeds=[seed])
+        if isinstance(run, Failure):
+            failures.append(run)
+            watch(index, run)
+        else:
+            found[index] = Episode.of(run)
+            watch(index, found[index])
+
+    await asyncio.gather(*(play(index) for index in range(len(plan)) if index not in found))
+    if failures and not found:
+        first = failures[0]
+        raise FailureShareError(
+            f"expected evaluation episodes to finish, got {len(failures)} of {len(plan)} failed; the first failed with "
+            f"{first.cause} in {first.where} at turn {first.turn} of task {first.task!r}: "
+            f"{first.summary}"
+        )
+    return dict(sorted(found.items())), failures
 
 
 async def evaluate(
@@ -185,13 +320,11 @@ async def evaluate(
     seed: int,
     provenance: Provenance | None = None,
 ) -> Evaluation:
-    """Play ``episodes`` episodes: the tasks in their order, and again from the first where there are more episodes.
-
-    Equal seeds give two policies the same tasks in the same order, so that they can be compared pairwise.
+    """Play ``episodes`` episodes of a policy.
 
     Args:
         rollout: policy, environments and rules of the run.
-        tasks: tasks to play; with fewer episodes than tasks, only the first of them.
+        tasks: tasks to play; see ``schedule`` for their order.
         episodes: number of episodes; beyond the number of tasks, tasks repeat with other sampling seeds.
         temperature: sampling temperature.
         seed: entropy of the evaluation, unrelated to the training seed.
@@ -201,79 +334,14 @@ async def evaluate(
         DataError: there are no tasks.
         FailureShareError: every episode failed.
     """
-    if not tasks:
-        raise DataError("expected at least one task to evaluate on, got none; choose another split")
-    rules = replace(
-        rollout.rules, sampling=replace(rollout.rules.sampling, temperature=temperature), record_states=False
-    )
-    player = replace(rollout, rules=rules)
-    # Splits may be sorted by task type: fewer episodes than tasks are spread over the whole split.
-    stride = max(1.0, len(tasks) / episodes)
-    chosen = [tasks[int(index * stride) % len(tasks)] for index in range(episodes)]
-    runs = await player.episodes(chosen, seeds=[derive(seed, index) for index in range(episodes)])
-    failures = [run for run in runs if isinstance(run, Failure)]
-    if failures and len(failures) == episodes:
-        first = failures[0]
-        raise FailureShareError(
-            f"expected evaluation episodes to finish, got {episodes} of {episodes} failed; the first failed with "
-            f"{first.cause} in {first.where} at turn {first.turn} of task {first.task!r}: "
-            f"{first.summary}"
-        )
-    found = tuple(
-        Episode(
-            task=run.task.id,
-            kind=run.task.kind,
-            seed=run.seed,
-            success=run.success,
-            reward=run.reward,
-            turns=run.n_turns,
-            invalid=sum(turn.invalid is not None for turn in run.turns),
-            metrics=run.metrics,
-        )
-        for run in runs
-        if not isinstance(run, Failure)
-    )
+    found, failures = await measure(sampling_at(rollout, temperature), schedule(tasks, episodes, seed))
     return Evaluation(
         split=tasks[0].split,
         temperature=temperature,
-        episodes=found,
+        episodes=tuple(found.values()),
         failures=len(failures),
         provenance=provenance or Provenance(),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """Two evaluations on the tasks that both played; every task counts the same."""
-
-    before: float
-    """Mean of the tasks' success rates."""
-    after: float
-    difference: MeanInterval
-    """After minus before, paired by task, with its 95% interval."""
-
-
-def compare(before: Evaluation, after: Evaluation) -> Comparison:
-    """Compare two evaluations task by task.
-
-    Raises:
-        DataError: they share no task, or were measured on data that must not be mistaken for each other.
-    """
-    labels = [evaluation.provenance.manifest.get("label") for evaluation in (before, after)]
-    if labels[0] != labels[1]:
-        raise DataError(
-            f"expected two evaluations on the same data, got one on {labels[0] or 'data without a label'} and one on "
-            f"{labels[1] or 'data without a label'}; their figures do not belong side by side"
-        )
-    rates = [evaluation.by_task() for evaluation in (before, after)]
-    shared = sorted(rates[0].keys() & rates[1].keys())
-    if not shared:
-        raise DataError(
-            f"expected evaluations that share tasks, got {len(rates[0])} and {len(rates[1])} tasks none in common; "
-            "compare results of the same split"
-        )
-    first, second = ([fmean(side[task]) for task in shared] for side in rates)
-    return Comparison(before=fmean(first), after=fmean(second), difference=paired_difference(first, second))
 
 
 def percent(rate: float | None, interval: tuple[float, float] | None) -> str:

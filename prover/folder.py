@@ -8,6 +8,7 @@
     trajectories.jsonl   readable episodes: task, turns, outcome, proposal, both success rates, credit
     evaluations/         results of `evaluate`, with every episode
     checkpoints/         see prover.checkpoint
+    groups/              see prover.group_store; what `prover judge` judges again
 """
 
 import json
@@ -43,7 +44,7 @@ class RunFolder:
         for part in (self.evaluations, self.checkpoints):
             part.mkdir(parents=True, exist_ok=True)
         (self.path / "config.yaml").write_text(config, encoding="utf-8")
-        (self.path / "versions.json").write_text(json.dumps(_versions() | {"seed": seed}, indent=1))
+        (self.path / "versions.json").write_text(json.dumps(versions() | {"seed": seed}, indent=1))
 
     def check(self, config: str, *, resume: bool = False) -> None:
         """Check that a run can start or go on here, before anything heavy loads; leaves nothing behind.
@@ -84,6 +85,11 @@ class RunFolder:
     def checkpoints(self) -> Path:
         """Folder of checkpoints."""
         return self.path / "checkpoints"
+
+    @property
+    def groups(self) -> Path:
+        """Folder of stored groups."""
+        return self.path / "groups"
 
     def append(self, file: str, record: Mapping[str, Any]) -> None:
         """Add one JSON line to ``file``."""
@@ -130,7 +136,8 @@ def plain(value: Any) -> Any:
     raise TypeError(f"expected a value that JSON knows, got {type(value).__name__}; convert it before it is logged")
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Versions of what decides results."""
     found = {"python": platform.python_version(), "machine": platform.machine()}
     for package in _PACKAGES:
         try:

@@ -171,7 +171,7 @@ class Rollout:
         rules, limit = self.rules, self.policy.context_limit
         turns: list[Turn] = []
         tokens = 0
-        success, end = _success(info), EndReason.TURN_CAP
+        success, end = success_of(info), EndReason.TURN_CAP
         for turn in range(first_turn, rules.max_turns):
             prompt = transcript.prompt()
             if len(prompt) + rules.sampling.max_tokens > limit:
@@ -196,7 +196,7 @@ class Rollout:
             if not (cut and rules.end_on_cut):
                 place.where = "env.step"
                 observation, gained, terminated, truncated, info = await host.step(parsed.action)
-                reward, success, over = _reward(gained), _success(info), terminated or truncated
+                reward, success, over = reward_of(gained), success_of(info), terminated or truncated
             turns.append(
                 Turn(
                     text=text,
@@ -220,7 +220,7 @@ class Rollout:
             success=success,
             end=end,
             tokens=tokens,
-            metrics=_metrics(info),
+            metrics=metrics_of(info),
         )
 
     def choices(self, info: dict[str, Any]) -> dict[tuple[int, ...], str]:
@@ -247,7 +247,12 @@ class Rollout:
         return choices
 
 
-def _success(info: dict[str, Any]) -> bool:
+def success_of(info: dict[str, Any]) -> bool:
+    """The environment's verdict.
+
+    Raises:
+        EnvError: there is none.
+    """
     if "success" not in info:
         raise EnvError(
             f"expected info['success'] from reset, restore and step, got the keys {sorted(info)}; "
@@ -258,7 +263,12 @@ def _success(info: dict[str, Any]) -> bool:
     return bool(info["success"])
 
 
-def _metrics(info: dict[str, Any]) -> dict[str, float]:
+def metrics_of(info: dict[str, Any]) -> dict[str, float]:
+    """What the environment measured besides; empty where it measures nothing.
+
+    Raises:
+        EnvError: these are no names of finite numbers.
+    """
     metrics = info.get("metrics", {})
     try:
         read = {str(name): float(value) for name, value in metrics.items()}
@@ -269,7 +279,12 @@ def _metrics(info: dict[str, Any]) -> dict[str, float]:
     return read
 
 
-def _reward(value: float) -> float:
+def reward_of(value: float) -> float:
+    """The reward of a step.
+
+    Raises:
+        EnvError: it is not finite.
+    """
     reward = float(value)
     if not math.isfinite(reward):
         raise EnvError(f"expected a finite reward from step, got {reward}; correct the environment")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from prover.errors import DataError, FailureShareError
-from prover.evaluate import Episode, Evaluation, compare, evaluate
+from prover.evaluate import Episode, Evaluation, evaluate
 from prover.formats import Bare
 from prover.host import HostPool, InlineHost
 from prover.protocols import Policy, TextEnv
@@ -229,35 +229,6 @@ def test_files_that_hold_no_result_are_refused(text: str | None, tmp_path: Path)
         Evaluation.load(path)
 
 
-def test_comparison_is_paired_by_task() -> None:
-    """Each shared task gives one difference of rates; tasks that only one side played are left out."""
-    before = of(
-        *(episode("a", s) for s in (True, False)),
-        *(episode("b", s) for s in (False, False)),
-        episode("only before", True),
-    )
-    after = of(
-        *(episode("b", s) for s in (True, False)),
-        *(episode("a", s) for s in (True, True)),
-        episode("only after", False),
-    )
-    found = compare(before, after).difference
-    # a: 1 - 0.5, b: 0.5 - 0: both differ by a half, so there is no spread.
-    assert (found.mean, found.n, found.se) == (0.5, 2, 0.0)
-
-
-def test_one_task_gives_no_interval() -> None:
-    """Many episodes of one task are one piece of evidence."""
-    found = compare(of(*[episode("a", False)] * 9), of(*[episode("a", True)] * 9)).difference
-    assert (found.mean, found.n, found.se, found.low, found.high) == (1.0, 1, None, None, None)
-
-
-def test_results_without_common_tasks_are_not_compared() -> None:
-    """The message says how many tasks each side has."""
-    with pytest.raises(DataError, match="got 1 and 2 tasks none in common"):
-        compare(of(episode("a", True)), of(episode("b", True), episode("c", True)))
-
-
 def test_repeated_tasks_are_clustered_in_the_interval() -> None:
     """Ten tasks five times, half of them solved: sd .527, standard error .167, t(9) 2.262, so 50 +- 37.7 points."""
     episodes = [episode(f"t{number}", number % 2 == 0) for number in range(10) for _ in range(5)]
@@ -269,14 +240,6 @@ def test_fewer_episodes_than_tasks_are_spread_over_the_split() -> None:
     """Four episodes of eight tasks play every second one, not the first four."""
     found = evaluated(ScriptedPolicy(["right"], repeat=True), range(8), 4)
     assert [e.task for e in found.episodes] == ["start-0", "start-2", "start-4", "start-6"]
-
-
-def test_a_comparison_shows_rates_on_the_common_tasks() -> None:
-    """What only one side has played changes neither rate."""
-    before = of(episode("a", False), episode("b", True), episode("only before", True))
-    after = of(episode("a", True), episode("b", True), episode("only after", False))
-    found = compare(before, after)
-    assert (found.before, found.after, found.difference.mean) == (0.5, 1.0, 0.5)
 
 
 def scored(task: str, reward: float, **metrics: float) -> Episode:
@@ -333,10 +296,3 @@ def test_provenance_is_stored_with_the_result(tmp_path: Path) -> None:
     found = replace(of(scored("a", 0.5, f1=0.25)), provenance=Provenance(ceiling=0.5, manifest={"label": "mini"}))
     found.save(tmp_path / "result.json")
     assert Evaluation.load(tmp_path / "result.json") == found
-
-
-def test_results_under_different_labels_are_not_compared() -> None:
-    """Figures of a small corpus do not stand beside those of another."""
-    one = of(episode("a", True))
-    with pytest.raises(DataError, match="on data without a label and one on mini"):
-        compare(one, replace(one, provenance=Provenance(manifest={"label": "mini"})))
