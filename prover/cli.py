@@ -4,6 +4,7 @@ Nothing heavy is imported before the config, the names and the data have been ch
 """
 
 import asyncio
+import importlib
 import os
 import sys
 import time
@@ -19,8 +20,10 @@ from rich.table import Table
 from prover import __version__, build, preflight, stage
 from prover.config import RunConfig, effective_yaml, load_config, load_sft_config
 from prover.errors import ConfigError, DataError, ProverError, UnknownNameError
-from prover.evaluate import Evaluation, compare, evaluate, number, percent
+from prover.comparison import compare
+from prover.evaluate import Evaluation, evaluate, number, percent
 from prover.folder import RunFolder
+from prover.judge_config import JudgeConfig, load_judges
 
 app = typer.Typer(
     help="Train LLM agents with reinforcement learning and measure which of their decisions mattered.",
@@ -155,6 +158,60 @@ def compare_results(
         table.add_row(key[0], f"{key[1]:g}", *cells)
     Console().print(table)
     print(f"On the tasks that both played. Before: {before}, after: {after}, each with its last evaluation.")
+
+
+@app.command(name="judge")
+def judge_again(
+    run: Annotated[Path | None, typer.Argument(help="Folder of the run.", show_default=False)] = None,
+    judges: Annotated[
+        list[str] | None,
+        typer.Option("--judge", help="A kind or a YAML file; may be repeated.", show_default="the run's own"),
+    ] = None,
+    groups: Annotated[int | None, typer.Option(min=1, help="Groups to judge.", show_default="all")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Entropy of judges and continuations.")] = 0,
+    continuations: Annotated[
+        int | None, typer.Option(min=1, help="Continuations per arm.", show_default="as in the run")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the results.", show_default="RUN/judged")] = None,
+    any_policy: Annotated[bool, typer.Option("--any-policy", help="Let the nearest checkpoint play.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Ask the judge about one known group and stop.")] = False,
+) -> None:
+    """Compare judges on the stored groups of a run."""
+    config = None if run is None else load_config(run / "config.yaml")
+    settings = load_judges(judges or [], default=config.judge if config else None)
+    made = {name: build.judge(section) for name, section in settings.items()}
+    if check:
+        _check_judges({name: settings[name] for name in settings if name != "random_segment"})
+        return
+    if run is None or config is None:
+        raise ConfigError("Expected the folder of a run, got none. Name one, or check a judge alone with --check.")
+    preflight.check_packages()
+
+    from prover.judge_table import print_summary
+    from prover.rejudge import Plan, rejudge
+
+    plan = Plan(
+        config=config,
+        run=run,
+        out=out or run / "judged",
+        judges=made,
+        settings={name: section.model_dump(mode="json") for name, section in settings.items()},
+        groups=groups,
+        seed=seed,
+        continuations=continuations,
+        any_policy=any_policy,
+    )
+    summary = rejudge(plan, watch=lambda done, total: print(f"{done} of {total} groups judged", flush=True))
+    print_summary(summary, plan.out)
+
+
+def _check_judges(sections: Mapping[str, JudgeConfig]) -> None:
+    """Send one known group to each judge and print what comes back."""
+    if not sections:
+        raise ConfigError("Expected --judge with --check, got none. Name the judge to check, a kind or a YAML file.")
+    judge_check = importlib.import_module("prover.judge_check")
+    for section in sections.values():
+        judge_check.check(section, print)
 
 
 @app.command(name="check-env")

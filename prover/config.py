@@ -195,6 +195,9 @@ class CheckpointConfig(Section):
     """Updates between checkpoints; the last update is always saved."""
     keep: Count = 2
     """Newest checkpoints to keep."""
+    groups: Annotated[int, Field(ge=0)] = 1
+    """Updates after the start and after each checkpoint that is kept whose groups are stored, for ``prover judge``; of
+    more than 1 only the first was sampled by just those weights."""
 
 
 class RunConfig(Section):

@@ -71,12 +71,36 @@ def load(model: type[Model], path: Path | str | None = None, overrides: Sequence
         ConfigError: The file cannot be read, or a key or value is wrong; the message has a line for each.
     """
     source = "config" if path is None else str(path)
-    data = {} if path is None else yaml_text.parse(_text_of(Path(path)), source)
-    if data is None:
-        data = {}
-    if not isinstance(data, dict):
-        raise ConfigError(f"{source}: expected sections with keys (a YAML mapping), got {type(data).__name__}.")
+    data = {} if path is None else read(path)
     _override(data, overrides)
+    return check(model, data, source)
+
+
+def read(path: Path | str) -> dict[str, Any]:
+    """What a YAML file holds, unchecked.
+
+    Raises:
+        ConfigError: The file cannot be read, or it holds no mapping.
+    """
+    data = yaml_text.parse(_text_of(Path(path)), str(path))
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path}: expected sections with keys (a YAML mapping), got {type(data).__name__}.")
+    return data
+
+
+def check(model: type[Model], data: dict[str, Any], source: str) -> Model:
+    """A model of plain data, all of which is checked.
+
+    Args:
+        model: What to read them as.
+        data: Sections with keys.
+        source: Where they are from, for messages.
+
+    Raises:
+        ConfigError: A key or value is wrong; the message has a line for each.
+    """
     try:
         # Strict validation of JSON, not of Python objects: there a list may be a tuple and a text may be a path.
         return model.model_validate_json(json.dumps(data, default=_refuse))

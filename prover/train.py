@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from prover import build, checkpoint, stage
+from prover import build, checkpoint, group_store, stage
 from prover.attribution import Attribution, CreditRule, Verdict, attribution_metrics
 from prover.batch import training_rows
 from prover.branch import Branch
@@ -126,10 +126,12 @@ class _Loop:
     stream: TaskStream
     test_tasks: tuple[Task, ...]
     watch: Watcher
+    saved: int = 0
+    """Updates after which the last checkpoint was saved."""
     warned: set[str] = field(default_factory=set)
 
     async def run(self, done: int) -> TrainResult:
-        config, policy = self.config, self.policy
+        config, policy, self.saved = self.config, self.policy, done
         before = await self._evaluate(0, anew=done == 0)
         for number in range(done, config.optim.updates):
             metrics = await self._update(number)
@@ -147,6 +149,9 @@ class _Loop:
                     state,
                     keep=config.checkpoint.keep,
                 )
+                self.saved = finished
+                kept = [found.update for found in checkpoint.complete(self.folder.checkpoints)]
+                group_store.prune(self.folder.groups, kept, config.checkpoint.groups)
             if config.evaluation.every and finished % config.evaluation.every == 0 and finished < config.optim.updates:
                 await self._evaluate(finished)
         after = await self._evaluate(config.optim.updates)
@@ -178,6 +183,8 @@ class _Loop:
         with clock.phase("log"):
             for record in readable(number, groups, verdicts):
                 self.folder.append("trajectories.jsonl", record)
+            if number - self.saved < config.checkpoint.groups:
+                group_store.save(self.folder.groups, number, groups)
         return {
             "update": number,
             **rollout_metrics(groups),

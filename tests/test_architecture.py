@@ -15,7 +15,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 FILES = [*MODULES, *sorted((ROOT / "tests").rglob("*.py")), *sorted((ROOT / "benchmarks").rglob("*.py"))]
 
 HEAVY = {"torch", "transformers", "tokenizers", "safetensors", "vllm"}
-MAY_BE_HEAVY = {"objective.py", "train.py", "sft.py", "checkpoint.py", "update.py"}
+MAY_BE_HEAVY = {"objective.py", "train.py", "sft.py", "checkpoint.py", "update.py", "group_store.py", "rejudge.py"}
 OWN_GENERATORS = {"Generator", "default_rng", "SeedSequence", "PCG64", "BitGenerator"}
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
