@@ -2,12 +2,23 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, Tag
+from pydantic import Field, Tag, model_validator
 
+from prover.backend_config import BackendConfig
 from prover.errors import ConfigError
-from prover.sections import Section, SegmentLength, by_kind, check, read
+from prover.sections import (
+    Count,
+    FilePath,
+    NonNegative,
+    Positive,
+    Section,
+    SegmentLength,
+    by_kind,
+    check,
+    read,
+)
 
 
 class ContrastJudgeConfig(Section):
@@ -31,7 +42,7 @@ class DivergenceJudgeConfig(Section):
 
     kind: Literal["divergence"] = "divergence"
     which: Literal["first", "last"] = "last"
-    """``first`` is where it parts from the first failure, ``last`` where it parts from the one that went along longest."""
+    """``first``: where it parts from the first failure; ``last``: from the one that went along longest."""
 
 
 class EntropyJudgeConfig(Section):
