@@ -41,7 +41,7 @@ _POLICIES = {"hf": "prover.policies.hf:HFPolicy"}
 _FORMATS: dict[str, Callable[[], TextFormat]] = {"bare": Bare, "think_action": ThinkAction, "react": ReAct}
 
 _IMPORT_STRING = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
-_OF_EXTRA = {"torch": "train", "transformers": "train", "tokenizers": "train", "safetensors": "train"}
+_OF_EXTRA = {"tantivy": "tantivy", **dict.fromkeys(("torch", "transformers", "tokenizers", "safetensors"), "train")}
 _SMALL_POLICY = Path(__file__).parent / "policies" / "small"
 
 
@@ -74,13 +74,13 @@ class EnvFactory:
     def target(self) -> Callable[..., Any]:
         """What makes the environment, checked to take the options; raises as a call does."""
         try:
-            made = _find("environment of kind", self.kind, _ENVS, "prover.envs")
+            made = find("environment of kind", self.kind, _ENVS, "prover.envs")
         except UnknownNameError:
             if not _is_gymnasium_id(self.kind):
                 raise
             # The checking wrappers keep state of their own that no snapshot holds.
             return partial(_unwrapped, self.kind)
-        return _taking(made, self.options, f"environment {self.kind!r}")
+        return taking(made, self.options, f"environment {self.kind!r}")
 
 
 def env_factory(config: EnvConfig) -> EnvFactory:
@@ -148,8 +148,8 @@ def judge(config: JudgeConfig) -> Judge:
         ConfigError: It cannot be imported or does not take the options.
     """
     options = config.options if isinstance(config, CustomJudgeConfig) else config.model_dump(exclude={"kind"})
-    made = _find("judge of kind", config.kind, _JUDGES, "prover.judges")
-    found = _taking(made, options, f"judge {config.kind!r}")(**options)
+    made = find("judge of kind", config.kind, _JUDGES, "prover.judges")
+    found = taking(made, options, f"judge {config.kind!r}")(**options)
     if not isinstance(found, Judge) or not inspect.iscoroutinefunction(found.propose):
         raise ConfigError(
             f"Expected judge {config.kind!r} to have a name and `async def propose(self, group, *, seed)`, got "
@@ -202,8 +202,19 @@ def _own_keys(section: EnvSection, base: type[EnvSection]) -> dict[str, Any]:
     return section.model_dump(exclude={"kind", *base.model_fields})
 
 
-def _find(part: str, kind: str, shipped: Mapping[str, str], group: str) -> Callable[..., Any]:
-    """What ``kind`` stands for: shipped, an import string or an entry point."""
+def find(part: str, kind: str, shipped: Mapping[str, str], group: str) -> Callable[..., Any]:
+    """What ``kind`` stands for: shipped, an import string or an entry point.
+
+    Args:
+        part: What it is of, for messages, e.g. ``judge of kind``.
+        kind: The name that was asked for.
+        shipped: Names with their import strings.
+        group: Entry points to look among.
+
+    Raises:
+        UnknownNameError: Nothing goes by that kind.
+        ConfigError: It cannot be imported.
+    """
     if kind in shipped:
         name = shipped[kind]
     elif _IMPORT_STRING.match(kind):
@@ -248,8 +259,12 @@ def missing_package(package: str) -> str:
     return f"The package {root!r} is not installed: {command}."
 
 
-def _taking(made: Callable[..., Any], options: Mapping[str, Any], what: str) -> Callable[..., Any]:
-    """``made``, if it can be called with ``options``."""
+def taking(made: Callable[..., Any], options: Mapping[str, Any], what: str) -> Callable[..., Any]:
+    """``made``, if it can be called with ``options``.
+
+    Raises:
+        ConfigError: It cannot; ``what`` names it.
+    """
     if not callable(made):
         raise ConfigError(f"Expected a class or a function for {what}, got {made!r}.")
     signature = inspect.signature(made)

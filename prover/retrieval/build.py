@@ -1,0 +1,63 @@
+"""From a config to a retriever. What a kind needs is imported when it is asked for."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from prover import build
+from prover.errors import ConfigError
+from prover.retrieval.cache import CachedRetriever
+from prover.retrieval.index_cache import default_cache
+from prover.retrieval.retriever import Passage, Retriever
+from prover.retriever_config import CustomRetrieverConfig, HttpRetrieverConfig, RetrieverConfig, RetrieverSection
+
+_RETRIEVERS = {
+    "bm25": "prover.retrieval.bm25:Bm25Retriever",
+    "http": "prover.retrieval.http:HttpRetriever",
+    "tantivy": "prover.retrieval.tantivy:TantivyRetriever",
+    "dense": "prover.retrieval.dense:DenseRetriever",
+}
+
+
+def open_retriever(
+    config: RetrieverConfig, passages: Sequence[Passage] | None = None, *, folder: Path | None = None
+) -> Retriever:
+    """The configured retriever with its cache of answers. One serves all threads of a process; share it.
+
+    Args:
+        config: what to open.
+        passages: the corpus; a server has its own and needs none here.
+        folder: folder of the run, where ``cache: run`` keeps answers without a ``cache_path``; None keeps them in
+            memory.
+
+    Raises:
+        UnknownNameError: nothing goes by that kind.
+        ConfigError: there are no passages to search, or a package is not installed.
+        DataError: the passages, a model or the file of kept answers are not what they should be.
+    """
+    options = _options(config)
+    if not isinstance(config, HttpRetrieverConfig):
+        if passages is None:
+            raise ConfigError(f"Expected a corpus for a retriever of kind {config.kind!r}, got none. Name one.")
+        options["passages"] = passages
+    made = build.find("retriever of kind", config.kind, _RETRIEVERS, "prover.retrievers")
+    retriever: Retriever = build.taking(made, options, f"retriever {config.kind!r}")(**options)
+    if not isinstance(retriever, Retriever):
+        raise ConfigError(
+            f"Expected retriever {config.kind!r} to have a fingerprint, search(queries, k) and close(), got "
+            f"{type(retriever).__name__} without one of them."
+        )
+    if config.cache == "off":
+        return retriever
+    in_run = ":memory:" if folder is None else folder / "retrieval.sqlite"
+    return CachedRetriever(retriever, config.cache_path or in_run, config.cache)
+
+
+def _options(config: RetrieverConfig) -> dict[str, Any]:
+    """Keyword arguments of the retriever's class."""
+    if isinstance(config, CustomRetrieverConfig):
+        return dict(config.options)
+    options = config.model_dump(exclude={"kind", "index_folder", *RetrieverSection.model_fields})
+    if not isinstance(config, HttpRetrieverConfig):
+        options["cache"] = config.index_folder or default_cache()
+    return options
