@@ -227,6 +227,26 @@ def check_env(
         raise typer.Exit(1)
 
 
+@app.command(name="study")
+def study_toy(
+    name: Annotated[str, typer.Argument(help="toy: two pivotal decisions of sixteen, every value known.")],
+    seeds: Annotated[int, typer.Option("--seeds", min=2, help="Training runs per method.")] = 24,
+    rate: Annotated[float, typer.Option("--rate", help="Learning rate; GRPO does best at 32.")] = 8.0,
+) -> None:
+    """Compare ways to give credit where the truth is known."""
+    if name != "toy":
+        raise UnknownNameError(f"There is no study {name!r}. There is: toy.")
+    from prover.study import toy_table
+
+    console = Console()
+    with console.status("training ...") as status:
+        found = []
+        for row in toy_table.rows(range(seeds), rate):
+            found.append(row)
+            status.update(f"trained {len(found)} of {len(toy_table.METHODS)} methods")
+    toy_table.show(found, seeds, rate, console)
+
+
 @app.command()
 def version() -> None:
     """Print the version."""

@@ -1,0 +1,1 @@
+"""Studies: methods compared where the truth is known."""
