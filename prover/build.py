@@ -29,6 +29,7 @@ from prover.replay import ReplayEnv
 _ENVS = {
     "alfworld": "prover.envs.alfworld.env:ALFWorldEnv",
     "webshop": "prover.envs.webshop.env:WebShopEnv",
+    "searchqa": "prover.envs.searchqa.env:SearchQAEnv",
     "line": "prover.testing:LineEnv",
     "coin": "prover.testing:CoinEnv",
 }

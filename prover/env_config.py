@@ -1,9 +1,11 @@
 """What environments are made of: one section per kind."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, Tag
 
+from prover.retriever_config import Bm25RetrieverConfig, RetrieverConfig
 from prover.sections import Count, Section, Share, by_kind
 
 
@@ -48,6 +50,38 @@ class WebshopEnvConfig(EnvSection):
     """Take the first so many products only; all when left out."""
 
 
+class SearchqaEnvConfig(EnvSection):
+    """Questions that are answered by searching."""
+
+    also_called: ClassVar[Mapping[str, str]] = {"topk": "top_k", "max_turns": "max_searches"}
+
+    kind: Literal["searchqa"] = "searchqa"
+    data: str | None = "generated"
+    """``generated`` for a small made-up encyclopedia, or the folder of questions and passages; null takes
+    ``SEARCHQA_DATA``."""
+    datasets: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """Keep the questions of these datasets; all when left out."""
+    retriever: RetrieverConfig = Bm25RetrieverConfig()
+    """What searches."""
+    max_searches: Count = 4
+    """Searches of an episode; a further one is not made. Leave ``rollout.max_turns`` at least one above it."""
+    top_k: Count = 3
+    """Passages of a search."""
+    passage_format: Literal["search_r1", "verl", "verl_agent"] = "search_r1"
+    """How passages are written; models are used to the one that they were trained with."""
+    observation_tokens: Count = 500
+    """Most tokens of passages in one observation, counted as four bytes each."""
+    syntax: Literal["tags", "brackets"] = "tags"
+    """``tags`` for ``<search>...</search>`` and ``<answer>...</answer>``, ``brackets`` for ``search[...]`` and
+    ``answer[...]``, which the small policies say."""
+    metric: Literal["em", "sub_em", "f1"] = "em"
+    """What an answer is worth."""
+    threshold: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Worth from which an answer is a success."""
+    normalisation: Literal["standard", "unicode"] = "standard"
+    """How answers are compared: as Search-R1 does, or with regard to all scripts."""
+
+
 class LineEnvConfig(EnvSection):
     """The toy walk along cells 0..9."""
 
@@ -75,9 +109,10 @@ class CustomEnvConfig(EnvSection):
 EnvConfig = Annotated[
     Annotated[AlfworldEnvConfig, Tag("alfworld")]
     | Annotated[WebshopEnvConfig, Tag("webshop")]
+    | Annotated[SearchqaEnvConfig, Tag("searchqa")]
     | Annotated[LineEnvConfig, Tag("line")]
     | Annotated[CoinEnvConfig, Tag("coin")]
     | Annotated[CustomEnvConfig, Tag("custom")],
-    by_kind("alfworld", "webshop", "line", "coin"),
+    by_kind("alfworld", "webshop", "searchqa", "line", "coin"),
 ]
 """An environment, chosen by ``kind``."""
