@@ -25,9 +25,9 @@ METHODS: dict[str, Method] = {
     "judge .7, K 2, λ 8": _PROVER,
     "judge .3, K 2, λ 8": replace(_PROVER, accuracy=0.3),
     "judge 1, K 2, λ 8": replace(_PROVER, accuracy=1.0),
-    "judge .7, exact values, λ 8": replace(_PROVER, continuations=None),
+    "judge .7, exact, λ 8": replace(_PROVER, continuations=None),
     "judge .7, K 2, λ 8, signed": replace(_PROVER, signed=True),
-    "judge .7, K 2, λ 8, 1-7 of 8": replace(_PROVER, eligible_max=7),
+    "judge .7, K 2, λ 8, 1 to 7": replace(_PROVER, eligible_max=7),
     "judge .7, λ 8, trusted": replace(_PROVER, trusted=0.25),
     "biased .3, K 4, λ 8": _BIASED,
     "biased .3, K 4, λ 8, signed": replace(_BIASED, signed=True),
@@ -86,16 +86,16 @@ def show(found: Sequence[Row], n_seeds: int, rate: float, console: Console) -> N
     table = Table(
         box=box.SIMPLE_HEAD, padding=(0, 1), title=f"exact success rate while training, {n_seeds} seeds, rate {rate:g}"
     )
-    for column in ("method", "area", "final", "turns", "to GRPO, %", "equal turns, %"):
+    for column in ("method", "area", "final", "k turns", "to GRPO, %", "equal turns, %"):
         table.add_column(column, justify="left" if column == "method" else "right", no_wrap=True)
     for row in found:
-        rival = "" if row.against_budget is None else f"{_shown(row.against_budget)} ({row.budget[6:]})"
+        rival = "" if row.against_budget is None else _shown(row.against_budget)
         base = "" if row.against_grpo is None else _shown(row.against_grpo)
-        table.add_row(row.name, f"{row.area:.3f}", f"{row.final:.3f}", f"{row.turns / 1000:.0f} k", base, rival)
+        table.add_row(row.name, f"{row.area:.3f}", f"{row.final:.3f}", f"{row.turns / 1000:.0f}", base, rival)
     console.print(table)
     console.print(
-        "Area: mean over the updates. Differences of the area to GRPO with groups of 8, and to GRPO with the smallest larger "
-        "groups that play no fewer turns; 95% intervals, paired by seed.",
+        "Area: mean over the updates. Its difference to GRPO with groups of 8, and to GRPO with the smallest of the larger "
+        "groups that plays no fewer turns; 95% intervals, paired by seed.",
         highlight=False,
     )
 

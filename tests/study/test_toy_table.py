@@ -43,10 +43,10 @@ def test_every_method_gets_a_row_and_a_rival_with_as_many_turns(monkeypatch: pyt
 
 def test_the_table_shows_differences_with_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are readable in a terminal of 80 columns."""
-    monkeypatch.setattr(toy_table, "simulate", lambda method, seeds: of(0.4 + 0.01 * method.weight, 0.6))
+    monkeypatch.setattr(toy_table, "simulate", lambda method, seeds: of(0.39 + 0.01 * method.weight, 0.6))
     console = Console(file=StringIO(), width=80)
     toy_table.show(list(rows([0, 1], 8.0)), 2, 8.0, console)
     text = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO from above
-    # Weight 8 against 1: +.07 and 0 over a mean of .505 are +13.9% and 0.
-    assert "+6.9 +-88.1" in text
+    # Weight 8 against 1: +.07 and 0 over a mean of .5 are +14% and 0; t(1) 12.706 times a standard error of 7.
+    assert "+7.0 +-88.9" in text
     assert "…" not in text
