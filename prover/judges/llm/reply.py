@@ -80,7 +80,10 @@ def read_reply(
         failures: The failed runs by label.
         max_length: Longest segment, in turns.
     """
-    found = _only_object(text)
+    try:
+        found = _only_object(text)
+    except RecursionError:
+        return Refusal("not_json", "nested too deep")
     if isinstance(found, Refusal):
         return found
     try:
@@ -177,7 +180,7 @@ def _objects(text: str) -> Iterator[_Found]:
         twice.clear()
         try:
             value, end = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
+        except ValueError:
             end = start + 1
         else:
             yield _Found(start, end, value, bool(twice))
