@@ -84,9 +84,13 @@ def difference(method: Outcome, base: Outcome) -> MeanInterval:
 def show(found: Sequence[Row], n_seeds: int, rate: float, console: Console) -> None:
     """Print the table."""
     table = Table(
-        box=box.SIMPLE_HEAD, padding=(0, 1), title=f"exact success rate while training, {n_seeds} seeds, rate {rate:g}"
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1),
+        collapse_padding=True,
+        pad_edge=False,
+        title=f"exact success rate while training, {n_seeds} seeds, rate {rate:g}",
     )
-    for column in ("method", "area", "final", "k turns", "to GRPO, %", "equal turns, %"):
+    for column in ("method", "area", "final", "k turns", "to GRPO %", "equal turns %"):
         table.add_column(column, justify="left" if column == "method" else "right", no_wrap=True)
     for row in found:
         rival = "" if row.against_budget is None else _shown(row.against_budget)
@@ -94,12 +98,12 @@ def show(found: Sequence[Row], n_seeds: int, rate: float, console: Console) -> N
         table.add_row(row.name, f"{row.area:.3f}", f"{row.final:.3f}", f"{row.turns / 1000:.0f}", base, rival)
     console.print(table)
     console.print(
-        "Area: mean over the updates. Its difference to GRPO with groups of 8, and to GRPO with the smallest of the larger "
-        "groups that plays no fewer turns; 95% intervals, paired by seed.",
+        "Area: mean over the updates. Its difference to GRPO with groups of 8, and to GRPO with the smallest of the "
+        "larger groups that plays no fewer turns; 95% intervals, paired by seed.",
         highlight=False,
     )
 
 
 def _shown(mean: MeanInterval) -> str:
-    half = "" if mean.high is None else f" +-{mean.high - mean.mean:.1f}"
+    half = "" if mean.high is None else f" ±{mean.high - mean.mean:.1f}"
     return f"{mean.mean:+.1f}{half}"

@@ -48,5 +48,5 @@ def test_the_table_shows_differences_with_intervals(monkeypatch: pytest.MonkeyPa
     toy_table.show(list(rows([0, 1], 8.0)), 2, 8.0, console)
     text = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO from above
     # Weight 8 against 1: +.07 and 0 over a mean of .5 are +14% and 0; t(1) 12.706 times a standard error of 7.
-    assert "+7.0 +-88.9" in text
+    assert "+7.0 ±88.9" in text
     assert "…" not in text
