@@ -18,9 +18,9 @@ from rich.console import Console
 from rich.table import Table
 
 from prover import __version__, build, preflight, stage
+from prover.comparison import compare
 from prover.config import RunConfig, effective_yaml, load_config, load_sft_config
 from prover.errors import ConfigError, DataError, ProverError, UnknownNameError
-from prover.comparison import compare
 from prover.evaluate import Evaluation, evaluate, number, percent
 from prover.folder import RunFolder
 from prover.judge_config import JudgeConfig, load_judges

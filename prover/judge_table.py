@@ -59,7 +59,7 @@ def _agreement(summary: Summary) -> Table:
 
 
 def _table(title: str, *columns: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), title=title, title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title=title, title_justify="left")
     for column in columns:
         table.add_column(column, no_wrap=True)
     return table

@@ -222,3 +222,75 @@ def test_a_wrong_config_loads_no_torch(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.split() == ["2", "False", "False"]
+
+
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What reaches the comparison of judges, which is left out, and then what is printed of it."""
+    seen: list[Any] = []
+    logic, table = ModuleType("prover.rejudge"), ModuleType("prover.judge_table")
+
+    def rejudge(plan: Any, watch: Any) -> str:
+        watch(3, 7)
+        seen.append(plan)
+        return "summary"
+
+    logic.__dict__.update(Plan=SimpleNamespace, rejudge=rejudge)
+    table.__dict__["print_summary"] = lambda summary, out: seen.append((summary, out))
+    monkeypatch.setitem(sys.modules, "prover.rejudge", logic)
+    monkeypatch.setitem(sys.modules, "prover.judge_table", table)
+    return seen
+
+
+def test_judge_compares_judges_on_a_run(model: str, plans: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+    """Kinds and files become judges beside the control, in the folder of the run where no other is named."""
+    Path("old").mkdir()
+    Path("old/config.yaml").write_text(effective_yaml(load_config(None, ["env.kind=line", model])))
+    Path("short.yaml").write_text("judge: {kind: contrast, max_length: 1}")
+    options = ["--judge", "contrast", "--judge", "short.yaml", "--groups", "9", "--seed", "4", "--continuations", "3"]
+    assert run("judge", "old", *options, "--any-policy") == 0
+    plan = plans[0]
+    assert [(name, judge.name) for name, judge in plan.judges.items()] == [
+        ("random_segment", "random"),
+        ("contrast", "contrast"),
+        ("short", "contrast"),
+    ]
+    assert plan.settings["short"] == {"kind": "contrast", "max_length": 1}
+    assert (plan.run, plan.out, plan.config.env.kind) == (Path("old"), Path("old/judged"), "line")
+    assert (plan.groups, plan.seed, plan.continuations, plan.any_policy) == (9, 4, 3, True)
+    assert plans[1] == ("summary", Path("old/judged"))
+    assert "3 of 7 groups judged" in capsys.readouterr().out
+
+
+def test_judge_takes_the_judge_of_the_run_by_default(model: str, plans: list[Any]) -> None:
+    """Without a judge, the run's own is compared with random segments."""
+    Path("old").mkdir()
+    stored = load_config(None, ["env.kind=line", model, "judge.kind=contrast", "judge.max_length=2"])
+    Path("old/config.yaml").write_text(effective_yaml(stored))
+    assert run("judge", "old", "--out", "there") == 0
+    assert list(plans[0].judges) == ["random_segment", "contrast"]
+    assert (plans[0].judges["contrast"].max_length, plans[0].out, plans[0].groups) == (2, Path("there"), None)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["judge"], "error: Expected the folder of a run, got none."),
+        (["judge", "nowhere"], "error: There is no config file nowhere/config.yaml."),
+        (["judge", "--judge", "contrat"], "error: There is no judge of kind 'contrat'. Did you mean 'contrast'?"),
+        (["judge", "--check"], "error: Expected --judge with --check, got none."),
+    ],
+)
+def test_judge_names_what_is_missing(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A fault in what was asked for ends the command before anything is loaded."""
+    assert run(*words) == 2
+    assert capsys.readouterr().err.startswith(message)
+
+
+def test_judge_check_asks_each_judge(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """No run is needed: the config of each judge and a way to print are handed on."""
+    check = ModuleType("prover.judge_check")
+    check.__dict__["check"] = lambda config, write: write(f"asked {config.kind}")
+    monkeypatch.setitem(sys.modules, "prover.judge_check", check)
+    assert run("judge", "--check", "--judge", "contrast", "--judge", "none") == 0
+    assert capsys.readouterr().out == "asked contrast\nasked none\n"

@@ -354,3 +354,18 @@ def test_task_types_come_from_the_environment() -> None:
             return observation, info | {"task_type": "walk"}
 
     assert episode(ScriptedPolicy(["look"], repeat=True), env=Typed).task == replace(task(), kind="walk")
+
+
+def test_a_group_knows_the_seed_of_its_environments() -> None:
+    """Each member was reset with it, and groups have different ones."""
+    seeds: list[int | None] = []
+
+    class Logging(LineEnv):
+        def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+            seeds.append(seed)
+            return super().reset(seed=seed, options=options)
+
+    policy = ScriptedPolicy(["right"], repeat=True)
+    first, second = groups(policy, env=Logging, tasks=(task(8), task(7)), size=2, concurrency=1)
+    assert seeds == [first.env_seed] * 2 + [second.env_seed] * 2
+    assert first.env_seed != second.env_seed

@@ -9,7 +9,7 @@ import pytest
 from pydantic import Discriminator, Field, Tag, ValidationError
 
 from prover.errors import ConfigError
-from prover.sections import Section, dump, load
+from prover.sections import Section, check, dump, load, read
 
 
 class Engine(Section):
@@ -205,3 +205,21 @@ def test_the_whole_config_is_written_out_and_read_back(tmp_path: Path) -> None:
     (tmp_path / "car.yaml").write_text(dump(car))
     assert load(Car, tmp_path / "car.yaml") == car
     assert "seats: 4" in dump(car)
+
+
+def test_a_file_can_be_read_before_it_is_known_what_it_is(tmp_path: Path) -> None:
+    """Its keys come unchecked; what is no mapping is refused; an empty file has no keys."""
+    file = tmp_path / "some.yaml"
+    for text, expected in (("{a: {b: 1e3}}", {"a": {"b": 1000.0}}), ("", {})):
+        file.write_text(text)
+        assert read(file) == expected
+    file.write_text("[1, 2]")
+    with pytest.raises(ConfigError, match="expected sections with keys"):
+        read(file)
+
+
+def test_data_can_be_checked_without_a_file() -> None:
+    """The source that is given stands in the message."""
+    assert check(Engine, {"power": 3}, "here").power == 3
+    with pytest.raises(ConfigError, match=r"^here: power: "):
+        check(Engine, {"power": 0}, "here")

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
 
-from prover import checkpoint
+from prover import checkpoint, group_store
 from prover.config import RunConfig, effective_yaml, load_config
 from prover.errors import CheckpointError, ConfigError, FailureShareError
 from prover.policies.codec import HFCodec
@@ -336,3 +336,48 @@ def test_a_failing_judge_is_named_once(line_policy: Path, tmp_path: Path, capsys
     shown = capsys.readouterr().out
     assert shown.count("judge failed, no credit for this group") == 1
     assert "RuntimeError: the judge is down" in shown
+
+
+def test_the_groups_that_kept_checkpoints_sample_are_stored(line_policy: Path, tmp_path: Path) -> None:
+    """Those of the start and of the first update after each kept checkpoint; what was played, exactly."""
+    config = configure(
+        tmp_path, line_policy, "method=grpo", "checkpoint.every=1", "optim.updates=4", "checkpoint.keep=2"
+    )
+    result = train(config)
+    stored = group_store.stored(result.folder.groups)
+    assert [found.update for found in stored] == [0, 3]
+    assert [found.update for found in checkpoint.complete(result.folder.checkpoints)] == [3, 4]
+    lines = [json.loads(line) for line in (tmp_path / "trajectories.jsonl").read_text().splitlines()]
+    for found in stored:
+        told = [
+            (line["task"], [turn["action"] for turn in line["turns"]])
+            for line in lines
+            if line["update"] == found.update
+        ]
+        runs = [run for group in found.load() for run in group.trajectories]
+        assert [(run.task.id, [turn.action for turn in run.turns]) for run in runs] == told
+
+
+@pytest.mark.parametrize(("groups", "expected"), [(0, []), (2, [0, 1, 2, 3])])
+def test_fewer_or_more_groups_are_stored_on_demand(
+    line_policy: Path, tmp_path: Path, groups: int, expected: list[int]
+) -> None:
+    """None, or those of several updates after the start and after a checkpoint."""
+    rules = (
+        "method=grpo",
+        "checkpoint.every=2",
+        f"checkpoint.groups={groups}",
+        "optim.updates=4",
+        "rollout.max_turns=3",
+    )
+    result = train(configure(tmp_path, line_policy, *rules))
+    assert [found.update for found in group_store.stored(result.folder.groups)] == expected
+
+
+def test_a_resumed_run_stores_what_its_checkpoint_samples(line_policy: Path, tmp_path: Path) -> None:
+    """The last checkpoint of a run samples nothing until the run goes on; then its groups are stored."""
+    rules = ("method=grpo", "checkpoint.every=5", "rollout.max_turns=3")
+    result = train(configure(tmp_path, line_policy, *rules, "optim.updates=2"))
+    assert [found.update for found in group_store.stored(result.folder.groups)] == [0]
+    train(configure(tmp_path, line_policy, *rules, "optim.updates=4"), resume=True)
+    assert [found.update for found in group_store.stored(result.folder.groups)] == [0, 2]
