@@ -32,4 +32,5 @@ test: .venv/test.stamp
 
 .venv/test.stamp: .venv/train.stamp
 	$(PIP) install --quiet -c constraints.txt --group dev
+	$(PIP) install --quiet -c constraints.txt --no-deps xgrammar apache-tvm-ffi # without triton, which is for GPUs
 	touch $@

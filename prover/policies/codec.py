@@ -86,6 +86,10 @@ class HFCodec:
         """
         return self._action(text)
 
+    def plain(self, text: str) -> tuple[int, ...]:
+        """Ids of what others say, inside any message: no control token and no marker can come out of it."""
+        return self._observed(text)
+
     def decode(self, ids: Sequence[int]) -> str:
         """See ``Codec.decode``."""
         kept = [id_ for id_ in ids if id_ not in self.eos_ids]

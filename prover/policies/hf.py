@@ -13,7 +13,7 @@ from transformers.utils import logging as hf_logging
 
 from prover.errors import ConfigError, DataError, TokenError
 from prover.policies.codec import HFCodec
-from prover.policies.decoder import Decoder
+from prover.policies.decoder import Decoder, Rows
 from prover.policies.engine import Counters, Engine
 from prover.policies.modules import ModuleDecoder
 from prover.policies.plain import PlainDecoder
@@ -149,6 +149,15 @@ class HFPolicy:
         self.version += 1
         self.forget()
         self._weights = self._weights_version()
+
+    def open(self, capacity: int) -> Rows:
+        """One row with room for ``capacity`` tokens, to be continued by hand, apart from all requests and their caches.
+
+        It is of use until the weights change.
+        """
+        if self._weights_version() != self._weights:
+            self.updated()
+        return self._engine.decoder.open([None], capacity)
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """Answer every request, in order.
