@@ -5,14 +5,15 @@ Whatever goes wrong on the way, the group's update is plain GRPO, bit for bit, a
 
 import asyncio
 import traceback
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from prover.advantages import Sign, segment_credit
+from prover.errors import FailureShareError
 from prover.estimates import jeffreys_difference
 from prover.protocols import Judge, Verifier
 from prover.records import Credit, Estimate, Group, NoProposal, Proposal, Segment
@@ -21,6 +22,8 @@ from prover.segments import validate_segment
 
 _INELIGIBLE = frozenset({"all_failed", "all_succeeded", "not_eligible"})
 """Outcomes of groups that are not judged."""
+_UNANSWERED = "no_proposal:judge_"
+"""Begins the outcome of groups whose judge said why it has no answer; the cause follows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +33,7 @@ class Verdict:
     group: int
     """Index of the group in its update."""
     outcome: str
-    """``credited``, ``measured`` (no credit came of it), or why nothing was measured."""
+    """``credited``, ``measured`` (no credit came of it), ``trusted``, or why nothing was measured."""
     proposal: Proposal | None = None
     estimate: Estimate | None = None
     credit: Credit | None = None
@@ -39,6 +42,13 @@ class Verdict:
     probe_error: str = ""
     """Why the random segment could not be measured; nothing but a metric depends on it."""
     detail: str = ""
+
+    @property
+    def unanswered(self) -> str | None:
+        """Why the judge gave no answer, as a short code; None where it gave one or was not asked."""
+        if self.outcome == "judge_failed":
+            return "error"
+        return self.outcome.removeprefix(_UNANSWERED) if self.outcome.startswith(_UNANSWERED) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +75,13 @@ class Attribution:
     """Judges and measures all groups of an update at once."""
 
     judge: Judge
-    verifier: Verifier
+    verifier: Verifier | None
+    """None takes the judge's word: each valid proposal earns ``trusted_delta``, and nothing is measured."""
     rule: CreditRule
+    trusted_delta: float = 0.0
+    """What an unmeasured segment is taken to add to the success rate."""
+    judge_deadline_s: float | None = None
+    """Longest wait for one judgement, in seconds; a judge that holds up the event loop cannot be cut short."""
     probe: Judge | None = None
     """Proposes the random segments of the null probe."""
     probe_share: float = 0.0
@@ -85,7 +100,7 @@ class Attribution:
         if (reason := self._ineligible(group)) is not None:
             return Verdict(group=group.index, outcome=reason)
         try:
-            proposal = _checked(await self.judge.propose(group, seed=derive(seed, 0)))
+            proposal = _checked(await self._ask(group, derive(seed, 0)))
             code = None if isinstance(proposal, NoProposal) else self._invalid(proposal, group)
         except Exception as error:
             return Verdict(group=group.index, outcome="judge_failed", detail=_trace(error))
@@ -93,17 +108,31 @@ class Attribution:
             return Verdict(group=group.index, outcome=f"no_proposal:{proposal.reason}", detail=proposal.detail)
         if code is not None:
             return Verdict(group=group.index, outcome=f"invalid_proposal:{code}", proposal=proposal)
+        if self.verifier is None:
+            amount = segment_credit(self.trusted_delta, weight=self.rule.weight, sign=self.rule.sign)
+            credit = Credit(segment=proposal.segment, amount=amount) if amount else None
+            return Verdict(group=group.index, outcome="trusted", proposal=proposal, credit=credit)
         async with asyncio.TaskGroup() as tasks:
             probing = tasks.create_task(self._probe(group, seed))
-            verdict = await self._measure(proposal, group, seed=derive(seed, 1))
+            verdict = await self._measure(self.verifier, proposal, group, seed=derive(seed, 1))
         probe = probing.result()
         if isinstance(probe, str):
             return replace(verdict, probe_error=probe)
         return replace(verdict, probe=probe)
 
-    async def _measure(self, proposal: Proposal, group: Group, *, seed: int) -> Verdict:
+    async def _ask(self, group: Group, seed: int) -> Proposal | NoProposal:
+        """The judge's answer, within the deadline."""
         try:
-            estimate = await self.verifier.verify(proposal, group, seed=seed)
+            async with asyncio.timeout(self.judge_deadline_s) as deadline:
+                return await self.judge.propose(group, seed=seed)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            return NoProposal(reason="judge_deadline", detail=f"no judgement within {self.judge_deadline_s:g} s")
+
+    async def _measure(self, verifier: Verifier, proposal: Proposal, group: Group, *, seed: int) -> Verdict:
+        try:
+            estimate = await verifier.verify(proposal, group, seed=seed)
             amount = self.rule.amount(estimate)
         except Exception as error:
             return Verdict(group=group.index, outcome="verifier_failed", proposal=proposal, detail=_trace(error))
@@ -136,7 +165,7 @@ class Attribution:
 
     async def _probe(self, group: Group, seed: int) -> Estimate | str | None:
         """Measure a random segment, where one is drawn; the traceback if that fails."""
-        if self.probe is None or generator(seed, 2).random() >= self.probe_share:
+        if self.probe is None or self.verifier is None or generator(seed, 2).random() >= self.probe_share:
             return None
         try:
             proposal = await self.probe.propose(group, seed=derive(seed, 3))
@@ -145,6 +174,45 @@ class Attribution:
             return await self.verifier.verify(proposal, group, seed=derive(seed, 4))
         except Exception as error:
             return _trace(error)
+
+
+@dataclass(slots=True, kw_only=True)
+class AnswerWatch:
+    """Watches how many of the last groups got an answer from their judge: an outage is no verdict, and not silent."""
+
+    warn_below: float
+    """Share of answers below which there is a warning, once until the share has recovered."""
+    stop_below: float
+    """Share of answers below which the run stops; 0 never stops it."""
+    window: int
+    """Judged groups that the share is taken of. Warnings do not wait until there are so many, stops do."""
+    _recent: deque[str | None] = field(init=False)
+    _low: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._recent = deque(maxlen=self.window)
+
+    def see(self, verdicts: Sequence[Verdict]) -> str | None:
+        """Take in an update; returns a warning where one is due. A budget that is used up counts as no outage.
+
+        Raises:
+            FailureShareError: too few of the last groups got an answer.
+        """
+        asked = (verdict for verdict in verdicts if verdict.outcome not in _INELIGIBLE)
+        self._recent.extend(verdict.unanswered for verdict in asked if verdict.unanswered != "budget")
+        if not self._recent:
+            return None
+        answered = self._recent.count(None)
+        share = answered / len(self._recent)
+        causes = ", ".join(f"{cause} {n}" for cause, n in Counter(filter(None, self._recent)).most_common())
+        told = f"{answered} of the last {len(self._recent)} groups got an answer from the judge ({causes})"
+        if share < self.stop_below and len(self._recent) == self.window:
+            raise FailureShareError(
+                f"expected answers to a share of at least {self.stop_below:g}, got {told}; see that the judge can be "
+                "reached, then resume, or lower verify.stop_below"
+            )
+        before, self._low = self._low, share < self.warn_below
+        return f"only {told}; the others are trained on as plain GRPO" if self._low and not before else None
 
 
 def _checked(reply: Proposal | NoProposal) -> Proposal | NoProposal:
@@ -178,13 +246,18 @@ def attribution_metrics(verdicts: Sequence[Verdict], groups: Sequence[Group]) ->
     eligible = sum(verdict.outcome not in _INELIGIBLE for verdict in verdicts)
     valid = sum(not verdict.outcome.startswith("invalid_proposal") for verdict in proposals)
     positive = sum(estimate.delta > 0 for estimate in estimates)
-    segments = [(v.group, v.proposal.segment) for v in verdicts if v.proposal is not None and v.estimate is not None]
+    unanswered = Counter(verdict.unanswered for verdict in verdicts if verdict.unanswered)
+    told = [v for v in proposals if v.estimate is not None or v.outcome == "trusted"]
+    segments = [(v.group, v.proposal.segment) for v in told if v.proposal is not None]
     positions = [s.start / of_index[group].trajectories[s.trajectory].n_turns for group, s in segments]
     credits = [verdict.credit.amount for verdict in verdicts if verdict.credit is not None]
     turns, tokens = (sum(getattr(run, name) for run in (*estimates, *probes)) for name in ("turns", "tokens"))
     return {
         "outcomes": dict(Counter(verdict.outcome for verdict in verdicts)),
         "eligible_rate": _share(eligible, len(verdicts)),
+        "judge_asked": eligible,
+        "judge_answered": eligible - unanswered.total(),
+        "judge_failures": dict(unanswered),
         "proposals": len(proposals),
         "proposal_valid_rate": _share(valid, eligible),
         "measured": len(estimates),

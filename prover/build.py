@@ -18,12 +18,13 @@ from typing import Any, cast
 
 import gymnasium
 
+from prover.chat import Usage
 from prover.config import FormatConfig, PolicyConfig
 from prover.env_config import CustomEnvConfig, EnvConfig, EnvSection
 from prover.errors import ConfigError, DataError, ProverError, UnknownNameError
 from prover.formats import Bare, ReAct, TextFormat, ThinkAction
-from prover.judge_config import CustomJudgeConfig, JudgeConfig
-from prover.protocols import Judge, TextEnv
+from prover.judge_config import CustomJudgeConfig, JudgeConfig, LLMJudgeConfig, OracleJudgeConfig
+from prover.protocols import Backend, Judge, TextEnv
 from prover.replay import ReplayEnv
 
 _ENVS = {
@@ -35,6 +36,11 @@ _ENVS = {
 }
 _JUDGES = {
     "contrast": "prover.judges.contrast:ContrastJudge",
+    "divergence": "prover.judges.divergence:DivergenceJudge",
+    "entropy": "prover.judges.entropy:EntropyJudge",
+    "fixed": "prover.judges.fixed:FixedJudge",
+    "llm": "prover.judges.llm.judge:LLMJudge",
+    "oracle": "prover.judges.oracle:OracleJudge",
     "none": "prover.judges.none:NoJudge",
     "random_segment": "prover.judges.random_segment:RandomJudge",
 }
@@ -42,7 +48,11 @@ _POLICIES = {"hf": "prover.policies.hf:HFPolicy"}
 _FORMATS: dict[str, Callable[[], TextFormat]] = {"bare": Bare, "think_action": ThinkAction, "react": ReAct}
 
 _IMPORT_STRING = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
-_OF_EXTRA = {"tantivy": "tantivy", **dict.fromkeys(("torch", "transformers", "tokenizers", "safetensors"), "train")}
+_OF_EXTRA = {
+    "tantivy": "tantivy",
+    "xgrammar": "grammar",
+    **dict.fromkeys(("torch", "transformers", "tokenizers", "safetensors"), "train"),
+}
 _SMALL_POLICY = Path(__file__).parent / "policies" / "small"
 
 
@@ -141,14 +151,27 @@ def env_tasks(config: EnvConfig, split: str | None = None) -> tuple[str, ...]:
     return config.tasks
 
 
-def judge(config: JudgeConfig) -> Judge:
+def judge(config: JudgeConfig, policy: Any = None, *, folder: Path | None = None, spent: Usage | None = None) -> Judge:
     """The configured judge.
+
+    Args:
+        config: Its section.
+        policy: The policy that is being trained, which may be its own judge.
+        folder: Run folder, where judgements are stored that have no file of their own.
+        spent: What an interrupted run has used up of the budget of a chat model.
 
     Raises:
         UnknownNameError: Nothing goes by that kind.
-        ConfigError: It cannot be imported or does not take the options.
+        ConfigError: It cannot be imported, does not take the options, or lacks what it needs.
+        DataError: The folder of a local model holds none.
     """
+    if isinstance(config, LLMJudgeConfig):
+        return cast(
+            "Judge", _import_string(_JUDGES["llm"]).of(config, partial(_backend, config, policy, spent), folder)
+        )
     options = config.options if isinstance(config, CustomJudgeConfig) else config.model_dump(exclude={"kind"})
+    if isinstance(config, OracleJudgeConfig):
+        options = {"pivots": _import_string(config.pivots)}
     made = find("judge of kind", config.kind, _JUDGES, "prover.judges")
     found = taking(made, options, f"judge {config.kind!r}")(**options)
     if not isinstance(found, Judge) or not inspect.iscoroutinefunction(found.propose):
@@ -157,6 +180,11 @@ def judge(config: JudgeConfig) -> Judge:
             f"{type(found).__name__} without one of them."
         )
     return found
+
+
+def _backend(config: LLMJudgeConfig, policy: Any, spent: Usage | None) -> Backend:
+    """The chat model of a judge."""
+    return cast("Backend", _import_string("prover.backends.build:open_backend")(config.backend, policy, spent=spent))
 
 
 def text_format(config: FormatConfig) -> TextFormat:

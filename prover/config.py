@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from prover.env_config import AlfworldEnvConfig, EnvConfig
 from prover.judge_config import ContrastJudgeConfig, JudgeConfig
@@ -33,6 +33,16 @@ class PolicyConfig(Section):
     """Most requests in one forward pass."""
     cache_mb: Annotated[int, Field(ge=0)] = 512
     """Memory for attention caches kept across turns, in MiB; 0 keeps none."""
+
+    @field_validator("kind", mode="before")
+    @classmethod
+    def _has_tokens(cls, kind: object) -> object:
+        if kind == "api":
+            raise ValueError(
+                "a chat model behind an interface (api) answers with text and has no token ids, so it can be measured "
+                "(`prover eval CONFIG --policy FILE`) and not trained; set kind to hf and path to the folder of a model"
+            )
+        return kind
 
     @model_validator(mode="after")
     def _reply_fits(self) -> Self:
@@ -89,8 +99,12 @@ class RolloutConfig(Section):
 
 
 class VerifyConfig(Section):
-    """How a proposal is measured."""
+    """How a proposal is judged and measured."""
 
+    mode: Literal["monte_carlo", "trust"] = "monte_carlo"
+    """``trust`` measures nothing: every valid proposal earns ``trusted_delta``. For comparison only."""
+    trusted_delta: Annotated[float, Field(gt=0, le=1)] = 0.25
+    """What ``mode: trust`` takes a segment to add to the success rate."""
     continuations: Count = 8
     """Episodes continued from the state before the segment, and as many from the state after it (K)."""
     eligible_min: Count = 1
@@ -101,6 +115,14 @@ class VerifyConfig(Section):
     """Share of the groups with a valid proposal in which a random turn is measured as well; never credited."""
     restore_rng: bool = False
     """Whether continuations get the environment's recorded randomness back instead of fresh seeds."""
+    judge_deadline_s: Positive | None = 600.0
+    """Longest wait for one judgement, in seconds; the group is then trained on as plain GRPO."""
+    min_answered: Share = 0.8
+    """The run warns when the judge answers for a smaller share of the groups that it is asked about."""
+    stop_below: Share = 0.0
+    """The run stops when the judge answers for a smaller share; 0 never stops it."""
+    answered_window: Count = 32
+    """Judged groups, the last ones, that both shares are taken of."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

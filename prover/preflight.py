@@ -5,8 +5,10 @@ import tempfile
 from pathlib import Path
 
 from prover import build
+from prover.backend_config import LocalBackendConfig
 from prover.config import RunConfig
-from prover.errors import ConfigError
+from prover.errors import ConfigError, DataError
+from prover.judge_config import JudgeConfig, LLMJudgeConfig
 
 _PACKAGES = ("torch", "transformers", "tokenizers", "safetensors")
 
@@ -17,13 +19,24 @@ def check_config(config: RunConfig) -> None:
     Raises:
         UnknownNameError: An environment, judge, split or task does not exist.
         ConfigError: Something cannot be imported or does not take its options, or a package is missing.
-        DataError: A split has no tasks, or there is no policy at its path.
+        DataError: A split has no tasks, or there is no policy or judge's model at its path.
     """
-    build.judge(config.judge)
+    _check_judge(config.judge)
     for split in dict.fromkeys((config.env.split, config.evaluation.split)):
         build.env_tasks(config.env, split)
     check_packages()
     build.policy_path(config.policy)
+
+
+def _check_judge(config: JudgeConfig) -> None:
+    """Check that a judge can be had; a model in this process is only looked for, since loading it takes torch."""
+    if not isinstance(config, LLMJudgeConfig) or not isinstance(config.backend, LocalBackendConfig):
+        build.judge(config)
+    elif config.backend.path is not None and not (Path(config.backend.path) / "config.json").is_file():
+        raise DataError(
+            f"Expected the folder of a model at judge.backend.path, got {config.backend.path}. Name another, or leave "
+            "it out to ask the policy itself."
+        )
 
 
 def check_new_policy(path: Path) -> None:

@@ -28,6 +28,8 @@ class TextEnv(Protocol):
       e.g. ``{"f1": .5}``; those of the last observation are kept with the trajectory and averaged by evaluations.
     * Optional: ``ceiling(split)``, the highest success rate that the split allows, where it is below 1;
       ``manifest()``, a JSON-able dict that identifies data and tasks. Both are kept and shown with results.
+    * Optional: ``goal(task)``, what makes a task the same as another under another id, cheap and without an episode;
+      where there is none, the leak check of evaluations compares opening observations.
     * Optional: ``expert(seed)`` returns a scripted player of the current episode, for demonstrations (``prover.sft``).
     * ``restore`` returns what the last ``reset`` or ``step`` answered, and brings the RNG back. An environment with
       chance may also have ``reseed(seed)``: called after ``restore``, it gives what follows a random stream of its own,
@@ -141,6 +143,11 @@ class TrainablePolicy(Policy, Protocol):
 @runtime_checkable
 class Judge(Protocol):
     """Points at a segment that may have made the difference. It sees turns, never tokens, and decides no credit.
+
+    * A judge that cannot answer, because a service is down, says ``NoProposal(reason="judge_<cause>")``: the share of
+      such answers is watched. An error that it raises counts as one.
+    * Optional: ``stats()`` returns counters since its last call (a dict), kept with the metrics of an update.
+    * Optional: ``async aclose()`` frees what the judge holds, at the end of a run.
 
     >>> import asyncio
     >>> from prover.records import NoProposal

@@ -7,21 +7,25 @@ the same seeds, and continuations touch neither.
 
 import asyncio
 import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
 
 from prover import build, checkpoint, group_store, stage
-from prover.attribution import Attribution, CreditRule, Verdict, attribution_metrics
+from prover.attribution import AnswerWatch, Attribution, CreditRule, Verdict, attribution_metrics
 from prover.batch import training_rows
 from prover.branch import Branch
+from prover.chat import Usage
 from prover.config import RunConfig, effective_yaml
 from prover.errors import CheckpointError, ConfigError, FailureShareError
 from prover.evaluate import Evaluation, evaluate
 from prover.folder import RunFolder
 from prover.journal import Clock, readable, rollout_metrics
+from prover.judge_config import NoJudgeConfig
 from prover.judges.random_segment import RandomJudge
 from prover.protocols import Judge, TrainablePolicy
 from prover.records import Task
@@ -59,7 +63,7 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
         ConfigError: the run folder cannot be used.
         CheckpointError: the run to resume had other training tasks.
         DataError: the data of the environment or the policy is missing.
-        FailureShareError: too many episodes failed.
+        FailureShareError: too many episodes failed, or too few groups got an answer from the judge.
         NumericsError: a loss, a gradient or logits are not finite.
     """
     if config.run is None:
@@ -93,7 +97,12 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
 
     async def run() -> TrainResult:
         """The run, in the event loop that its environments live in."""
-        async with stage.host_pool(config) as hosts:
+        async with AsyncExitStack() as stack:
+            hosts = await stack.enter_async_context(stage.host_pool(config))
+            judged = config.judge if config.method == "prover" else NoJudgeConfig()
+            judge = build.judge(judged, policy, folder=folder.path, spent=_judge_usage(folder))
+            if hasattr(judge, "aclose"):
+                stack.push_async_callback(judge.aclose)
             rollout = await stage.probed(stage.rollout(config, policy, hosts), train_tasks[0])
             # Only now, so that what cannot run leaves no half-made run behind.
             folder.begin(effective_yaml(config), config.seed, resume=resume)
@@ -104,7 +113,7 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
                 folder=folder,
                 policy=policy,
                 rollout=rollout,
-                judge=build.judge(config.judge),
+                judge=judge,
                 update=update,
                 stream=TaskStream(tasks=train_tasks, seed=derive(config.seed, _TASKS)),
                 test_tasks=test_tasks,
@@ -129,6 +138,13 @@ class _Loop:
     saved: int = 0
     """Updates after which the last checkpoint was saved."""
     warned: set[str] = field(default_factory=set)
+    answers: AnswerWatch = field(init=False)
+
+    def __post_init__(self) -> None:
+        verify = self.config.verify
+        self.answers = AnswerWatch(
+            warn_below=verify.min_answered, stop_below=verify.stop_below, window=verify.answered_window
+        )
 
     async def run(self, done: int) -> TrainResult:
         config, policy, self.saved = self.config, self.policy, done
@@ -165,17 +181,17 @@ class _Loop:
             tasks = self.stream.draw(number, config.rollout.groups)
             seed = derive(config.seed, _ROLLOUT, number)
             groups = await self.rollout.groups(tasks, config.rollout.group_size, seed=seed)
+        verdicts: list[Verdict] = []
         try:
             check_failure_share(groups, config.rollout.max_failure_share)
+            if config.method == "prover":
+                with clock.phase("credit"):
+                    verdicts = await self._attribution().judge_groups(groups, seed=derive(config.seed, _CREDIT, number))
+                self._warn(verdicts)
         except FailureShareError:
-            for record in readable(number, groups, []):
+            for record in readable(number, groups, verdicts):
                 self.folder.append("trajectories.jsonl", record)
             raise
-        verdicts: list[Verdict] = []
-        if config.method == "prover":
-            with clock.phase("credit"):
-                verdicts = await self._attribution().judge_groups(groups, seed=derive(config.seed, _CREDIT, number))
-            self._warn(verdicts)
         with clock.phase("update"):
             rows = training_rows(groups, verdicts, config.advantage)
             statistics = self.update.step(rows, seed=derive(config.seed, _SHUFFLE, number))
@@ -189,25 +205,37 @@ class _Loop:
             "update": number,
             **rollout_metrics(groups),
             **attribution_metrics(verdicts, groups),
+            **({"judge": stats()} if (stats := getattr(self.judge, "stats", None)) else {}),
             **statistics,
             "cpu_seconds": clock.cpu,
             "wall_seconds": clock.wall,
         }
 
     def _warn(self, verdicts: Sequence[Verdict]) -> None:
-        """Say once per run why judge or verifier fail: such groups are trained on as plain GRPO."""
+        """Say once per run why judge or verifier fail, and whenever the judge begins to answer too rarely.
+
+        Raises:
+            FailureShareError: see ``AnswerWatch.see``.
+        """
         for verdict in verdicts:
             if verdict.outcome in ("judge_failed", "verifier_failed") and verdict.outcome not in self.warned:
                 self.warned.add(verdict.outcome)
                 reason = verdict.detail.strip().rpartition("\n")[2]
                 _log.warning(f"{verdict.outcome.replace('_', ' ')}, no credit for this group", reason=reason)
+        if warning := self.answers.see(verdicts):
+            details = [verdict.detail for verdict in verdicts if verdict.unanswered]
+            _log.error(warning, last=details[-1].strip().rpartition("\n")[2] if details else "")
 
     def _attribution(self) -> Attribution:
         config = self.config
         branch = Branch(rollout=self.rollout, restore_rng=config.verify.restore_rng)
         return Attribution(
             judge=self.judge,
-            verifier=MonteCarloVerifier(branch=branch, continuations=config.verify.continuations),
+            verifier=MonteCarloVerifier(branch=branch, continuations=config.verify.continuations)
+            if config.verify.mode == "monte_carlo"
+            else None,
+            trusted_delta=config.verify.trusted_delta,
+            judge_deadline_s=config.verify.judge_deadline_s,
             rule=CreditRule(weight=config.credit.weight, sign=config.credit.sign, min_z=config.credit.min_z),
             probe=RandomJudge(max_length=1),
             probe_share=config.verify.null_probe,
@@ -247,6 +275,18 @@ class _Loop:
         # Cached prefixes would change the rounding of what is sampled next.
         self.policy.forget()
         return tuple(found)
+
+
+def _judge_usage(folder: RunFolder) -> Usage:
+    """What the judge of an interrupted run has used up, by its metrics: the budget is one for the whole run."""
+    path, usage = folder.path / "metrics.jsonl", Usage()
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        try:
+            told = json.loads(line).get("judge", {})
+        except ValueError:  # The line that was being written when the run was stopped.
+            continue
+        usage += Usage(**{name: told[name] for name in ("prompt_tokens", "completion_tokens", "cost") if name in told})
+    return usage
 
 
 def _fingerprint(tasks: Sequence[Task]) -> str:

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from prover.errors import DataError
+from prover.chat import Answer, Ask
+from prover.errors import DataError, ServiceError
 from prover.records import Group, NoProposal, Proposal, Segment
 
 
@@ -74,6 +75,23 @@ class JudgementCache:
                     "judge.cache, or delete this one"
                 ) from error
         return known
+
+
+class Offline:
+    """Stands in for the chat model where stored judgements are replayed: whatever is asked, there is no answer."""
+
+    name = "offline"
+
+    async def ask(self, ask: Ask) -> Answer:
+        """No answer.
+
+        Raises:
+            ServiceError: always, with the cause ``not_cached``.
+        """
+        raise ServiceError("Expected a stored judgement of this group, got none. Set judge.cache to on.", "not_cached")
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
 
 
 def _judgement(record: Mapping[str, Any]) -> Proposal | NoProposal:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -12,7 +12,7 @@ from prover.chat import Answer, Ask, Message, Tool, Usage
 from prover.errors import ServiceError
 from prover.judge_config import LLMJudgeConfig
 from prover.judges.llm import prompt
-from prover.judges.llm.cache import JudgementCache, key_of
+from prover.judges.llm.cache import JudgementCache, Offline, key_of
 from prover.judges.llm.lookup import Lookup, ToolName, WrongCallError, offered
 from prover.judges.llm.reply import Refusal, Reply, read_reply, reply_schema
 from prover.judges.llm.tally import Tally
@@ -23,6 +23,9 @@ from prover.seeds import derive
 
 Mode = Literal["agentic", "single"]
 
+_OPERATION = {"concurrency", "deadline_s", "budget_tokens", "budget_cost", "key_env", "timeout_s", "retries"}
+_OPERATION |= {"price_prompt", "price_reply"}
+"""Keys of a backend that do not decide what it answers."""
 _TOOL_ERRORS = 2
 """Tool calls that may fail before the tools are taken away and the judge is asked afresh with one prompt."""
 
@@ -62,7 +65,7 @@ class LLMJudge:
         temperature: Of the model's sampling.
         two_orders: Ask twice, the second time with the runs in the opposite order, and keep what both name.
         cache: Where judgements are stored; None stores none.
-        replay: Ask nobody: what is not stored is ``judge_not_cached``.
+        identity: What stored judgements know the model by; the name of the backend if left out.
     """
 
     name = "llm"
@@ -78,7 +81,7 @@ class LLMJudge:
         temperature: float = 0.0,
         two_orders: bool = False,
         cache: JudgementCache | None = None,
-        replay: bool = False,
+        identity: str | None = None,
     ) -> None:
         self.backend = backend
         self.mode: Mode = mode
@@ -88,22 +91,23 @@ class LLMJudge:
         self.temperature = temperature
         self.two_orders = two_orders
         self.cache = cache
-        self.replay = replay
+        self.identity = identity or backend.name
         self._tally = Tally()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @classmethod
-    def of(cls, config: LLMJudgeConfig, backend: Backend, folder: Path | None) -> Self:
+    def of(cls, config: LLMJudgeConfig, backend: Callable[[], Backend], folder: Path | None) -> Self:
         """The configured judge.
 
         Args:
             config: Its section.
-            backend: The chat model of that section.
+            backend: Opens the chat model of that section; not called where judgements are replayed.
             folder: Run folder, for judgements that have no file of their own; None stores those nowhere.
         """
         path = config.cache_path or (None if folder is None else folder / "judgements.jsonl")
         return cls(
-            backend,
+            Offline() if config.cache == "replay" else backend(),
+            identity=config.backend.model_dump_json(exclude=_OPERATION),
             mode=config.mode,
             tools=config.tools,
             max_length=config.max_length,
@@ -118,7 +122,6 @@ class LLMJudge:
             temperature=config.temperature,
             two_orders=config.two_orders,
             cache=None if config.cache == "off" or path is None else JudgementCache(path),
-            replay=config.cache == "replay",
         )
 
     @property
@@ -152,19 +155,16 @@ class LLMJudge:
             if stored is not None:
                 self._tally.counts["cache_hits"] += 1
                 return stored
-            if self.replay:
-                return NoProposal(reason="judge_not_cached", detail=f"no judgement of this group in {self.cache.path}")
             judgement = await self._judge(group, seed)
             if isinstance(judgement, Proposal) or not judgement.reason.startswith("judge_"):
-                about = {"task": group.task.id, "model": self.backend.name, "seed": seed}
-                self.cache.put(key, judgement, **about)
+                self.cache.put(key, judgement, task=group.task.id, model=self.backend.name, seed=seed)
             return judgement
 
     def _settings(self) -> dict[str, Any]:
         """All that decides a judgement besides the group."""
         limits = self.limits
         return {
-            "model": self.backend.name,
+            "model": self.identity,
             "prompt": prompt.VERSION,
             "mode": self.mode,
             "tools": self.tools,

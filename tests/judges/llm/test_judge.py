@@ -13,7 +13,7 @@ import pytest
 from prover.chat import Answer, Ask, ToolCall, Usage
 from prover.errors import ServiceError
 from prover.judge_config import LLMJudgeConfig
-from prover.judges.llm.cache import JudgementCache
+from prover.judges.llm.cache import JudgementCache, Offline
 from prover.judges.llm.judge import Limits, LLMJudge
 from prover.judges.llm.view import View
 from prover.protocols import Judge
@@ -307,12 +307,12 @@ def test_judgements_are_paid_once(group: Group, group_of: Groups, good: Any, tmp
     """The same group is found again by another judge with the same settings, whatever the seed; others are not."""
     path = tmp_path / "judgements.jsonl"
     first = judged(LLMJudge(ScriptedBackend([good()]), cache=JudgementCache(path)), group, seed=1)
-    nobody = LLMJudge(ScriptedBackend([]), cache=JudgementCache(path), replay=True)
+    nobody = LLMJudge(Offline(), identity="scripted", cache=JudgementCache(path))
     assert judged(nobody, group, seed=2) == first
     assert nobody.stats()["cache_hits"] == 1
     others = [
-        (LLMJudge(ScriptedBackend([], name="other"), cache=JudgementCache(path), replay=True), group),
-        (LLMJudge(ScriptedBackend([]), cache=JudgementCache(path), replay=True, mode="single"), group),
+        (LLMJudge(Offline(), identity="other", cache=JudgementCache(path)), group),
+        (LLMJudge(Offline(), identity="scripted", cache=JudgementCache(path), mode="single"), group),
         (nobody, group_of((LOST, False), (WON, True), ([*LOST, ("wait", "")], False))),
     ]
     for judge, asked in others:
@@ -384,6 +384,11 @@ def test_sixty_four_groups_on_a_service_that_misbehaves(group_of: Groups, good: 
     assert judge.stats()["judged"] == 64
 
 
+def opens_nothing() -> ScriptedBackend:
+    """A replay opens no backend."""
+    raise AssertionError("a replay opens no backend")
+
+
 def test_it_is_made_from_its_section(tmp_path: Path) -> None:
     """Every key arrives, and judgements go into the run folder unless a file is named or they are not wanted."""
     config = LLMJudgeConfig.model_validate_json(
@@ -392,17 +397,19 @@ def test_it_is_made_from_its_section(tmp_path: Path) -> None:
         '"view_chars": 600, "temperature": 0.5, "two_orders": true}'
     )
     backend = ScriptedBackend([])
-    judge = LLMJudge.of(config, backend, tmp_path)
+    judge = LLMJudge.of(config, lambda: backend, tmp_path)
+    assert judge.backend is backend
     assert judge.limits == Limits(tool_calls=1, repairs=2, tokens=3, seconds=4.0, reply_tokens=5, view_chars=600)
     assert (judge.mode, judge.tools, judge.max_length) == ("single", ("list_actions",), 2)
-    assert (judge.temperature, judge.two_orders, judge.replay) == (0.5, True, False)
+    assert (judge.temperature, judge.two_orders) == (0.5, True)
     assert judge.cache is not None
     assert judge.cache.path == tmp_path / "judgements.jsonl"
-    assert LLMJudge.of(config, backend, None).cache is None
-    assert LLMJudge.of(config.model_copy(update={"cache": "off"}), backend, tmp_path).cache is None
+    assert LLMJudge.of(config, lambda: backend, None).cache is None
+    assert LLMJudge.of(config.model_copy(update={"cache": "off"}), lambda: backend, tmp_path).cache is None
     named = config.model_copy(update={"cache": "replay", "cache_path": tmp_path / "x.jsonl"})
-    replaying = LLMJudge.of(named, backend, None)
-    assert replaying.replay
+    replaying = LLMJudge.of(named, opens_nothing, None)
+    assert isinstance(replaying.backend, Offline)
+    assert replaying.identity == judge.identity
     assert replaying.cache is not None
     assert replaying.cache.path == tmp_path / "x.jsonl"
     asyncio.run(judge.aclose())
