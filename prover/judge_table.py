@@ -28,7 +28,7 @@ def print_summary(summary: Summary, out: Path, console: Console | None = None) -
         f"APPROXIMATE: update {update} was continued by {policy}, not by the policy that sampled its groups."
         for update, policy in sorted(summary.approximate.items())
     ]
-    notes.append(f"Every judgement: {out}/judgements.jsonl; these figures: {out}/summary.json")
+    notes.append(f"Every judgement: {out}/verdicts.jsonl; these figures: {out}/summary.json")
     console.print("\n".join(notes), highlight=False, markup=False, soft_wrap=True)
 
 

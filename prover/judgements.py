@@ -81,7 +81,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """The folder of a comparison: ``settings.json``, ``judgements.jsonl`` as it grows, ``summary.json`` at the end."""
+    """The folder of a comparison: ``settings.json``, ``verdicts.jsonl`` as it grows, ``summary.json`` at the end."""
 
     path: Path
 
@@ -110,7 +110,7 @@ class Book:
 
     def append(self, judgement: Judgement) -> None:
         """Add a line."""
-        with (self.path / "judgements.jsonl").open("a", encoding="utf-8") as lines:
+        with (self.path / "verdicts.jsonl").open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(asdict(judgement), allow_nan=False) + "\n")
 
     def read(self) -> dict[tuple[str, Place], Judgement]:
@@ -119,7 +119,7 @@ class Book:
         Raises:
             DataError: a line is no judgement.
         """
-        file = self.path / "judgements.jsonl"
+        file = self.path / "verdicts.jsonl"
         text = file.read_text(encoding="utf-8") if file.exists() else ""
         whole, _, rest = text.rpartition("\n")
         if rest:

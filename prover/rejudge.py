@@ -216,11 +216,10 @@ class _Round:
             mine = [group for group in groups if name in self.comparison.missing(self.update, group)]
             if not mine:
                 continue
-            _spent(judge)
-            start = time.perf_counter()
+            before, start = _spent(judge), time.perf_counter()
             replies = await asyncio.gather(*(self._ask(judge, group) for group in mine))
             seconds = time.perf_counter() - start
-            tokens, repairs = _spent(judge)
+            tokens, repairs = (now - earlier for now, earlier in zip(_spent(judge), before, strict=True))
             for group, reply in zip(mine, replies, strict=True):
                 blank = Judgement(
                     judge=name,
@@ -333,7 +332,6 @@ def _difference(policy: Any, group: Group) -> float:
     return float(np.abs(scored.logprobs.double().cpu().numpy() - sampled).mean()) if len(sampled) else 0.0
 
 
-def _spent(judge: Judge) -> tuple[float, float]:
-    """Tokens and repairs of a judge since the last call; judges that ask a model tell them in ``stats``."""
-    stats: Mapping[str, Any] = judge.stats() if hasattr(judge, "stats") else {}
-    return float(sum(stats.get(name, 0) for name in ("prompt_tokens", "completion_tokens"))), stats.get("repairs", 0)
+def _spent(judge: Judge) -> tuple[int, int]:
+    """Tokens and repairs of a judge so far; judges that ask a model count them."""
+    return getattr(judge, "tokens", 0), getattr(judge, "repairs", 0)

@@ -277,12 +277,19 @@ def test_judge_takes_the_judge_of_the_run_by_default(model: str, plans: list[Any
     [
         (["judge"], "error: Expected the folder of a run, got none."),
         (["judge", "nowhere"], "error: There is no config file nowhere/config.yaml."),
-        (["judge", "--judge", "contrat"], "error: There is no judge of kind 'contrat'. Did you mean 'contrast'?"),
+        (
+            ["judge", "old", "--judge", "contrat"],
+            "error: There is no judge of kind 'contrat'. Did you mean 'contrast'?",
+        ),
         (["judge", "--check"], "error: Expected --judge with --check, got none."),
     ],
 )
-def test_judge_names_what_is_missing(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_judge_names_what_is_missing(
+    words: list[str], message: str, model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A fault in what was asked for ends the command before anything is loaded."""
+    Path("old").mkdir()
+    Path("old/config.yaml").write_text(effective_yaml(load_config(None, ["env.kind=line", model])))
     assert run(*words) == 2
     assert capsys.readouterr().err.startswith(message)
 

@@ -31,7 +31,7 @@ def test_tables_fit_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert ["sharp", "4", "75", "2.3", "0.25", "0", "100", "0.5"] in words
     assert ["mute", "3", "0", "n/a", "0.00", "2", "0", "0"] in words
     assert ["random_segment", "and", "sharp", "33", "67", "3"] in words
-    assert lines[-1] == "Every judgement: out/judgements.jsonl; these figures: out/summary.json"
+    assert lines[-1] == "Every judgement: out/verdicts.jsonl; these figures: out/summary.json"
 
 
 def test_what_limits_the_figures_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -126,7 +126,7 @@ def test_lines_are_read_back(tmp_path: Path) -> None:
         book.append(found)
     again = judgement("mute", 1, (0, 1), (0, 1))
     book.append(again)
-    file = tmp_path / "judged" / "judgements.jsonl"
+    file = tmp_path / "judged" / "verdicts.jsonl"
     whole = file.read_text()
     file.write_text(whole + '{"judge": "sharp", "upd')
     expected = {(found.judge, found.place): found for found in FOUND} | {("mute", (0, 1)): again}
@@ -143,8 +143,8 @@ def test_what_failed_is_not_final() -> None:
 
 def test_a_line_that_is_no_judgement_is_named(tmp_path: Path) -> None:
     """The message says which line of which file."""
-    (tmp_path / "judgements.jsonl").write_text('{"judge": "sharp"}\n')
-    with pytest.raises(DataError, match=r"expected a judgement in line 1 of .*judgements\.jsonl"):
+    (tmp_path / "verdicts.jsonl").write_text('{"judge": "sharp"}\n')
+    with pytest.raises(DataError, match=r"expected a judgement in line 1 of .*verdicts\.jsonl"):
         Book(tmp_path).read()
 
 

@@ -57,7 +57,7 @@ def plan(run: Path, out: Path, judges: Mapping[str, Any] | None = None, **more: 
 
 def lines(out: Path) -> list[Judgement]:
     """Judgements on disk, in the order in which they were written."""
-    return [Judgement.of_record(json.loads(line)) for line in (out / "judgements.jsonl").read_text().splitlines()]
+    return [Judgement.of_record(json.loads(line)) for line in (out / "verdicts.jsonl").read_text().splitlines()]
 
 
 def outcomes(summary: Summary, judge: str) -> dict[str, int]:
@@ -141,8 +141,8 @@ def test_an_interrupted_comparison_goes_on(run: Path, tmp_path: Path, measured: 
     count = measured.total()
     out = tmp_path / "halves"
     shutil.copytree(tmp_path / "whole", out)
-    kept = (out / "judgements.jsonl").read_text().splitlines(keepends=True)[: whole.eligible // 2]
-    (out / "judgements.jsonl").write_text("".join(kept) + '{"judge": "rand')
+    kept = (out / "verdicts.jsonl").read_text().splitlines(keepends=True)[: whole.eligible // 2]
+    (out / "verdicts.jsonl").write_text("".join(kept) + '{"judge": "rand')
     assert rejudge(plan(run, out)).judges[0].delta == whole.judges[0].delta
     assert count < measured.total() < 2 * count
     assert len(lines(out)) == whole.eligible
@@ -190,20 +190,15 @@ def test_invalid_proposals_cost_nothing(run: Path, tmp_path: Path, measured: Cou
 
 
 def test_what_a_model_cost_is_shared_among_its_groups(run: Path, tmp_path: Path) -> None:
-    """Tokens and repairs are those of the judge's own counters since it was asked."""
+    """Tokens and repairs are those that the judge's own counters grew by."""
 
     class Chatty(RandomJudge):
-        def __init__(self) -> None:
-            super().__init__()
-            self.count, self.closed = 1000, False
+        tokens, repairs, closed = 1000, 7, False
 
         async def propose(self, group: Group, *, seed: int) -> Proposal | NoProposal:
-            self.count += 1
+            self.tokens += 100
+            self.repairs += 2
             return await super().propose(group, seed=seed)
-
-        def stats(self) -> dict[str, Any]:
-            count, self.count = self.count, 0
-            return {"prompt_tokens": 90 * count, "completion_tokens": 10 * count, "repairs": 2 * count, "refused": {}}
 
         async def aclose(self) -> None:
             self.closed = True
