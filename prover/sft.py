@@ -20,7 +20,7 @@ from prover.errors import ConfigError
 from prover.objective import token_logprobs
 from prover.policies.codec import HFCodec
 from prover.policies.hf import HFPolicy
-from prover.policies.words import build_word_tokenizer
+from prover.policies.words import build_tokenizer
 from prover.protocols import Codec, TextEnv
 from prover.records import Completion, TokenRow
 from prover.seeds import derive, generator
@@ -207,7 +207,10 @@ def run(config: SftConfig, *, watch: Callable[[str, Mapping[str, Any]], None] = 
     )
     env.close()
     watch("demonstrations", {"n": len(shown), "mean_turns": float(np.mean([len(d.actions) for d in shown]))})
-    tokenizer = build_word_tokenizer(text for one in shown for text in (one.opening, *one.actions, *one.results))
+    tokenizer = build_tokenizer(
+        (text for one in shown for text in (one.opening, *one.results)),
+        (action for one in shown for action in one.actions),
+    )
     policy = HFPolicy(new_model(config, tokenizer), HFCodec(tokenizer))
     rows = [token_row(policy.codec, one) for one in shown]
     model, rng = policy.model, generator(config.seed, _ORDER)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from prover.cli import main
-from prover.config import load_sft_config
+from prover.config import load_config, load_sft_config
+from prover.env_config import WebshopEnvConfig
 from prover.evaluate import Evaluation
 from prover.policies.hf import HFPolicy
 
@@ -48,6 +49,31 @@ def test_original_games_train(shared: Path, tmp_path: Path) -> None:
         assert run("train", EXAMPLES / "alfworld.yaml", *words, "--run", tmp_path / "run") == 0
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     assert json.loads(lines[0])["episodes"] == 8
+
+
+def test_the_shop_trains(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A policy made from demonstrations, small, is trained in the made-up shop; all that it does are actions."""
+    start, folder = tmp_path / "start", tmp_path / "run"
+    sizes = ["demonstrations=40", "epochs=1", "layers=1", "hidden=64"]
+    assert run("sft", EXAMPLES / "webshop_sft.yaml", f"out={start}", *sizes) == 0
+    words = [*SMALL, f"policy.path={start}", "rollout.max_turns=10", "evaluation.episodes=6"]
+    assert run("train", EXAMPLES / "webshop.yaml", *words, "--run", folder) == 0
+    assert "on held-out tasks (test)" in capsys.readouterr().out
+    episodes = [json.loads(line) for line in (folder / "trajectories.jsonl").read_text().splitlines()]
+    assert len(episodes) == 8
+    assert episodes[0]["opening"].startswith("Find me ")
+    actions = [turn["action"] for episode in episodes for turn in episode["turns"]]
+    assert all(action.startswith(("search[", "click[")) and action.endswith("]") for action in actions)
+
+
+def test_a_chat_model_shops_on_whole_pages() -> None:
+    """Both examples play the same shop; only a chat model reads the exact pages."""
+    small, chat = (load_config(EXAMPLES / name) for name in ("webshop.yaml", "webshop_chat.yaml"))
+    assert isinstance(small.env, WebshopEnvConfig)
+    assert isinstance(chat.env, WebshopEnvConfig)
+    assert (small.env.observation, chat.env.observation) == ("brief", "text")
+    assert small.env.model_copy(update={"observation": "text"}) == chat.env
+    assert small.rollout.max_turns == chat.rollout.max_turns == 15
 
 
 def test_the_recipe_makes_a_policy_like_the_shipped_one(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from prover.config import load_sft_config
+from prover.envs.webshop import WebShopEnv
 from prover.errors import ConfigError
 from prover.evaluate import evaluate
 from prover.formats import Bare
@@ -136,6 +137,19 @@ def test_a_taught_policy_solves_what_it_was_shown(tmp_path: Path) -> None:
             return (await evaluate(player, tasks, 18, temperature=0.5, seed=0)).rate
 
     assert asyncio.run(play()) >= 0.9
+
+
+def test_a_shopper_is_taught_to_say_its_calls(tmp_path: Path) -> None:
+    """The policy that a shop's demonstrations make can say every action that the shop takes, exactly."""
+    sizes = ["hidden=32", "layers=1", "heads=2", "kv_heads=1", "intermediate=64"]
+    words = ["env.kind=webshop", "env.observation=brief", f"out={tmp_path}", "demonstrations=4", "epochs=1", *sizes]
+    codec = HFPolicy.load(run(load_sft_config(None, words))).codec
+    env = WebShopEnv(observation="brief")
+    _, info = env.reset(options={"task": env.tasks("test")[0]})
+    said = list(info["admissible_actions"])
+    said += env.step(said[0])[4]["admissible_actions"]
+    assert len(said) > 10
+    assert [codec.decode(codec.action(action)) for action in said] == said
 
 
 def test_numbered_names_start_near_each_other(line_policy: Path) -> None:

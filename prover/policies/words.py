@@ -1,10 +1,14 @@
-"""A word-level tokenizer for small policies: one token per word, and one for a numbered thing such as "cabinet 3"."""
+"""Word-level tokenizers for small policies, one for commands and one for calls.
+
+A command is made of words ("go to cabinet 3"), a call is a verb with an argument in brackets ("click[28 x 28]").
+"""
 
 import re
+import string
 from collections.abc import Iterable
 from typing import Any
 
-from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 PHRASES = (
@@ -21,6 +25,8 @@ WORDS = (
 )
 """Function words that no command needs; ``from``, ``to`` and ``with`` carry meaning and stay."""
 
+_SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>", "<act>")
+
 _JOINED = ("go to",)  # words that only ever come together
 
 _TEMPLATE = (
@@ -29,6 +35,72 @@ _TEMPLATE = (
     "{% else %}{{ message.content + ' ' }}{% endif %}"
     "{% endfor %}{% if add_generation_prompt %}<act>{% endif %}"
 )
+
+
+_CALL = re.compile(r"\w+\[[^\[\]]+\]")
+
+_GLUE = "\N{HALFWIDTH BLACK SQUARE}"
+"""Where a token of calls stands beside its neighbour without a blank between them."""
+
+_BLANKS = " \t\r\n"
+_MARK = rf"[^\w{_BLANKS}]"
+"""Punctuation, and blanks of other kinds."""
+
+_OUTSIDE = r"(?!\[?[^\[\]]*\]\s*$)"
+"""Looks ahead: no part of a call begins here."""
+
+
+def build_tokenizer(texts: Iterable[str], actions: Iterable[str]) -> PreTrainedTokenizerFast:
+    """The tokenizer for an environment: of calls where all its ``actions`` are calls, else of commands.
+
+    >>> build_tokenizer(["two mugs"], ["click[buy now]"]).tokenize("click[buy now]")[0] == "click[" + _GLUE
+    True
+    """
+    actions = set(actions)
+    build = build_call_tokenizer if actions and all(map(_CALL.fullmatch, actions)) else build_word_tokenizer
+    return build({*texts, *actions})
+
+
+def build_call_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
+    """A tokenizer over the words of ``texts`` that can say every call exactly, up to case and runs of blanks.
+
+    Text is lower-cased. In a call every mark of punctuation is a token that knows on which sides it touches its
+    neighbours, so that ``28" x 28"`` reads back. Outside calls punctuation is left out: an observation says ``28 x 28``
+    in the same tokens, and can be copied from. A word that ``texts`` do not have is its longest known beginning, then
+    letters.
+
+    Args:
+        texts: Observations and calls that the vocabulary has to cover.
+    """
+    normal: list[Any] = [
+        normalizers.Lowercase(),
+        normalizers.Replace(_GLUE, " "),
+        normalizers.Replace(Regex(rf"{_OUTSIDE}{_MARK}"), " "),
+        normalizers.Replace(Regex(rf"(?<=[^{_BLANKS}\[])(?!\[)(?={_MARK})"), f" {_GLUE}"),
+        normalizers.Replace(Regex(rf"(?<=\[)(?=[^{_BLANKS}])|(?<={_MARK})(?=\w)"), f"{_GLUE} "),
+    ]
+    backend: Any = Tokenizer(models.WordPiece({"<unk>": 0}, unk_token="<unk>"))
+    backend.normalizer = normalizers.Sequence(normal)
+    backend.pre_tokenizer = pre_tokenizers.Split(Regex(f"[{_BLANKS}]+"), behavior="removed")
+    backend.decoder = decoders.Sequence(
+        [
+            decoders.WordPiece(prefix=_GLUE, cleanup=False),
+            decoders.Fuse(),
+            decoders.Replace(f"{_GLUE} ", ""),
+            decoders.Replace(_GLUE, ""),
+        ]
+    )
+    texts = set(texts)
+    characters = {*string.digits, *string.ascii_lowercase, *string.punctuation}.union(*map(str.lower, texts))
+    letters = {character for character in characters if character.isalnum()}
+    marks = {character for character in characters - letters - {_GLUE} if character not in _BLANKS}
+    glued = {left + mark + right for mark in marks for left in ("", _GLUE) for right in ("", _GLUE)}
+    seen = _pieces(backend, texts)
+    tokens = [*_SPECIALS, *sorted(seen | glued | letters | {_GLUE + letter for letter in letters})]
+    backend.model = models.WordPiece(
+        {token: id_ for id_, token in enumerate(tokens)}, unk_token="<unk>", continuing_subword_prefix=_GLUE
+    )
+    return _wrapped(backend)
 
 
 def build_word_tokenizer(
@@ -54,14 +126,24 @@ def build_word_tokenizer(
     joined = "|".join(rf"{words}\b" for words in _JOINED)
     pattern = Regex(rf"\b(?:{joined})|[^\W\d]+ \d+\b|\w+")
     backend.pre_tokenizer = pre_tokenizers.Split(pattern, behavior="removed", invert=True)
+    seen = _pieces(backend, texts)
+    tokens = [*_SPECIALS, *sorted(seen | _neighbours(seen) if closure else seen)]
+    backend.model = models.WordLevel({token: id_ for id_, token in enumerate(tokens)}, unk_token="<unk>")
+    return _wrapped(backend)
+
+
+def _pieces(backend: Any, texts: Iterable[str]) -> set[str]:
+    """What the texts fall into before the vocabulary is known."""
     seen: set[str] = set()
     for text in set(texts):
         pieces = backend.pre_tokenizer.pre_tokenize_str(backend.normalizer.normalize_str(text))
         seen.update(piece for piece, _ in pieces)
-    specials = ["<pad>", "<unk>", "<bos>", "<eos>", "<act>"]
-    tokens = specials + sorted(seen | _neighbours(seen) if closure else seen)
-    backend.model = models.WordLevel({token: id_ for id_, token in enumerate(tokens)}, unk_token="<unk>")
-    backend.add_special_tokens(specials)
+    return seen
+
+
+def _wrapped(backend: Any) -> PreTrainedTokenizerFast:
+    """The tokenizer with its control tokens and chat template."""
+    backend.add_special_tokens([*_SPECIALS])
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,
         pad_token="<pad>",

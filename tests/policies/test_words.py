@@ -2,14 +2,19 @@
 
 import json
 import lzma
+import re
 from itertools import islice
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
+from prover.envs.webshop import WebShopEnv
+from prover.errors import TokenError
 from prover.policies.codec import HFCodec
-from prover.policies.words import build_word_tokenizer
+from prover.policies.words import build_call_tokenizer, build_tokenizer, build_word_tokenizer
 
 OPENING = (
     "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room. Looking quickly around you, you see a "
@@ -133,3 +138,113 @@ def test_folder_loads_with_the_standard_class(tmp_path: Path) -> None:
     assert [after.action(command) for command in COMMANDS] == [before.action(command) for command in COMMANDS]
     assert after.eos_ids == before.eos_ids
     assert after.decode(after.action("go to cabinet 3")) == "go to cabinet 3"
+
+
+SMALL = Path(__file__).parents[2] / "prover" / "policies" / "small"
+PAGE = 'WebShop [SEP] Page 1 [SEP] B09KP78G37 [SEP] Bath Towel, 28" x 28" [SEP] $16.99 to $26.99 [SEP] Next >'
+CALLS = [
+    "search[bath towel]",
+    "search[women's 5.5 wide sandals, black & white]",
+    "click[b09kp78g37]",
+    'click[28" x 28"]',
+    "click[a01#black]",
+    "click[5.5 x 12]",
+    "click[10 | 12]",
+    "click[x-large (king)]",
+    "click[< prev]",
+    "click[next >]",
+    "click[-]",
+    "click[65x43\xa0cm]",
+    "click[\u00f8 10 cm]",
+]
+
+
+def test_calls_read_back_exactly() -> None:
+    """Brackets, quotes, slashes, hyphens and blanks come back where they were; one end token ends the call."""
+    codec = HFCodec(build_call_tokenizer([PAGE, *CALLS]))
+    for call in CALLS:
+        ids = codec.action(call)
+        assert codec.decode(ids) == call
+        assert ids[-1] in codec.eos_ids
+    assert len(codec.action("click[b09kp78g37]")) == 4
+
+
+def test_a_page_is_told_in_the_words_of_its_calls() -> None:
+    """Punctuation of a page is left out; ids, options and numbers are the tokens that a call copies."""
+    tokenizer = build_call_tokenizer([PAGE, *CALLS])
+    assert tokenizer.tokenize(PAGE) == [
+        *("webshop", "sep", "page", "1", "sep", "b09kp78g37", "sep", "bath", "towel", "28", "x", "28", "sep"),
+        *("16", "99", "to", "26", "99", "sep", "next"),
+    ]
+    option = [token for token in tokenizer.tokenize('click[28" x 28"]') if token.isalnum()]
+    assert option == ["28", "x", "28"]
+
+
+def test_words_that_were_never_seen_can_be_said() -> None:
+    """A new id or option is spelled, and reads back."""
+    tokenizer = build_call_tokenizer(["bath", *CALLS])
+    codec = HFCodec(tokenizer)
+    for call in ("click[b0zzzz9999]", "search[bathrobe]", "click[1/2-inch]"):
+        assert codec.decode(codec.action(call)) == call
+    assert len(tokenizer.tokenize("bathrobe")) == 5
+    with pytest.raises(TokenError, match="vocabulary can say"):
+        codec.action("click[\u4e00]")
+
+
+_ARGUMENTS = st.text(st.sampled_from("ab1 -\"'#/|.,()&<>+:\u00f8"), min_size=1, max_size=12)
+
+
+@given(st.sampled_from(["click", "search"]), _ARGUMENTS.map(lambda text: " ".join(text.split())).filter(bool))
+def test_any_argument_reads_back(verb: str, argument: str) -> None:
+    """Whatever stands between the brackets comes back character by character."""
+    codec = HFCodec(build_call_tokenizer(CALLS))
+    call = f"{verb}[{argument}]".lower()
+    assert codec.decode(codec.action(call)) == call
+
+
+def test_every_call_of_the_made_up_shop_reads_back() -> None:
+    """All admissible actions of a walk through the shop, with the words of other goals' pages."""
+    env = WebShopEnv()
+
+    def walk(split: str) -> tuple[set[str], set[str]]:
+        texts, calls = set(), set()
+        for seed, task in enumerate(env.tasks(split)[:40]):
+            text, info = env.reset(options={"task": task})
+            player, over = env.expert(seed), False
+            while not over:
+                texts.add(text)
+                calls |= set(info["admissible_actions"])
+                text, _, over, _, info = env.step(player.act(text, info))
+        return texts, calls
+
+    codec = HFCodec(build_tokenizer(*walk("train")))
+    _, calls = walk("test")
+    assert len(calls) > 200
+    assert [call for call in calls if codec.decode(codec.action(call)) != call] == []
+
+
+def test_every_click_of_the_original_shop_reads_back(shared: Path) -> None:
+    """All product ids and option values of WebShop's 1000 products, from their letters alone, up to runs of blanks."""
+    env = WebShopEnv(data=str(shared / "data" / "webshop"))
+    values = {value for product in env._shop.products.values() for _, listed in product.options for value in listed}
+    calls = {f"click[{asin.lower()}]" for asin in env._shop.products} | {f"click[{value}]" for value in values}
+    codec = HFCodec(build_call_tokenizer([*CALLS, " ".join(set().union(*values))]))
+    assert len(calls) > 2900
+    said = {call: codec.decode(codec.action(call)) for call in calls}
+    assert {call for call, text in said.items() if text != re.sub(" +", " ", call)} == set()
+    assert sum(text != call for call, text in said.items()) == 8, "values with two blanks in a row"
+
+
+def test_actions_decide_the_tokenizer() -> None:
+    """Calls get brackets; commands, and a mixture of both, get words."""
+    assert "click[\uffed" in build_tokenizer([PAGE], ["click[buy now]"]).get_vocab()
+    commands = build_tokenizer([OPENING], COMMANDS)
+    assert commands.backend_tokenizer.to_str() == build_word_tokenizer([OPENING, *COMMANDS]).backend_tokenizer.to_str()
+    assert "cabinet 3" in build_tokenizer([OPENING], ["go to cabinet 3", "click[x]"]).get_vocab()
+
+
+def test_the_shipped_tokenizer_is_made_of_its_own_words() -> None:
+    """Household texts give the tokenizer that the shipped policy was trained with, to the last byte."""
+    shipped = json.loads((SMALL / "tokenizer.json").read_text())
+    words = [word for word in shipped["model"]["vocab"] if not word.startswith("<")]
+    assert json.loads(build_tokenizer(words, COMMANDS[:3]).backend_tokenizer.to_str()) == shipped

@@ -1,9 +1,10 @@
 """WebShopEnv: WebShop as an environment whose exact state can be saved and brought back."""
 
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium
 
+from prover.envs.webshop.brief import brief
 from prover.envs.webshop.catalogue import manifest, open_shop
 from prover.envs.webshop.expert import Expert
 from prover.envs.webshop.page import MODES, Mode, Page
@@ -17,6 +18,9 @@ from prover.spaces import UnicodeText
 
 KINDS = ("synthetic", "human")
 """Kinds of goals."""
+
+OBSERVATIONS = (*MODES, "brief")
+"""How pages are told."""
 
 
 class WebShopEnv(gymnasium.Env[str, str]):
@@ -35,7 +39,7 @@ class WebShopEnv(gymnasium.Env[str, str]):
         goals: ``synthetic`` or ``human``.
         splits: ``by_product`` (no product is shared), ``paper`` or ``verl``.
         reward: ``original``, or ``value_match``, which can be reached by every goal.
-        observation: ``text`` or ``text_rich``.
+        observation: ``text`` or ``text_rich``, as WebShop writes pages, or ``brief``, a third of the words.
         threshold: reward from which a purchase is a success.
         num_products: take the first so many products only; None takes all.
         split: The split that ``reset`` without a task draws from.
@@ -58,7 +62,7 @@ class WebShopEnv(gymnasium.Env[str, str]):
         goals: str = "synthetic",
         splits: Scheme = "by_product",
         reward: Variant = "original",
-        observation: Mode = "text",
+        observation: Mode | Literal["brief"] = "text",
         threshold: float = 1.0,
         num_products: int | None = None,
         split: str = "train",
@@ -66,7 +70,7 @@ class WebShopEnv(gymnasium.Env[str, str]):
         _one_of("goals", goals, KINDS)
         _one_of("splits", splits, SCHEMES)
         _one_of("reward", reward, VARIANTS)
-        _one_of("observation", observation, MODES)
+        _one_of("observation", observation, OBSERVATIONS)
         if not 0 < threshold <= 1:
             raise ConfigError(f"expected a threshold above 0 and at most 1, got {threshold}; rewards are 0 to 1")
         if num_products is not None and num_products < 1:
@@ -75,7 +79,7 @@ class WebShopEnv(gymnasium.Env[str, str]):
         self.action_space = UnicodeText()
         self._shop, self._splits = open_shop(data, goals=goals, splits=splits, num_products=num_products)
         self._variant: Variant = reward
-        self._mode: Mode = observation
+        self._mode: Mode | Literal["brief"] = observation
         self._threshold = threshold
         self._split = split
         self._now: Session | None = None
@@ -185,6 +189,8 @@ class WebShopEnv(gymnasium.Env[str, str]):
         }
         if now.done:
             info["reward_parts"] = self._shop.reward(now, self._variant).parts()
+        if self._mode == "brief":
+            return brief(self._shop, now), info
         return page.write(self._mode, address=now.address, visited=now.visited), info
 
 

@@ -36,7 +36,7 @@ def test_contract(env: WebShopEnv) -> None:
     check_env(env, skip_render_check=True)
 
 
-@pytest.mark.parametrize("observation", ["text", "text_rich"])
+@pytest.mark.parametrize("observation", ["text", "text_rich", "brief"])
 def test_conformance(observation: str) -> None:
     """Every rule of the conformance kit holds."""
     report = check_text_env(partial(WebShopEnv, observation=observation), raises=False)
@@ -151,7 +151,7 @@ def walk_and_replay(env: WebShopEnv, fresh: WebShopEnv, n: int, seed: int) -> in
     return compared
 
 
-@pytest.mark.parametrize("observation", ["text", "text_rich"])
+@pytest.mark.parametrize("observation", ["text", "text_rich", "brief"])
 def test_branches_agree_with_a_straight_replay(observation: Any) -> None:
     """Whatever was saved and brought back, each episode is that of its actions alone."""
     make = partial(WebShopEnv, observation=observation)
