@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from prover.attribution import Attribution, CreditRule, Verdict, attribution_metrics
-from prover.errors import EnvError
+from prover.attribution import AnswerWatch, Attribution, CreditRule, Verdict, attribution_metrics
+from prover.errors import EnvError, FailureShareError
 from prover.records import (
     Arm,
     Credit,
@@ -85,7 +85,9 @@ class ScriptedVerifier:
         return reply
 
 
-def judged(judge: Any, verifier: ScriptedVerifier, *groups: Group, seed: int = 0, **options: Any) -> list[Verdict]:
+def judged(
+    judge: Any, verifier: ScriptedVerifier | None, *groups: Group, seed: int = 0, **options: Any
+) -> list[Verdict]:
     """The verdicts on groups."""
     attribution = Attribution(judge=judge, verifier=verifier, **({"rule": CreditRule()} | options))
     return asyncio.run(attribution.judge_groups(groups, seed=seed))
@@ -184,6 +186,50 @@ def test_a_judge_that_fails_is_counted(answer: Any) -> None:
     assert [verdict.outcome for verdict in found] == ["judge_failed", "credited"]
     assert "Traceback" in found[0].detail
     assert (found[0].credit, found[0].estimate) == (None, None)
+
+
+class SlowJudge:
+    """Answers for the second group only."""
+
+    name = "slow"
+
+    async def propose(self, group: Group, *, seed: int) -> Proposal:
+        """Wait for ever, or answer."""
+        await asyncio.sleep(0 if group.index else 3600)
+        return claim()
+
+
+def test_no_group_waits_beyond_the_deadline() -> None:
+    """A judge of any kind that does not answer in time is cut short; the other groups go on."""
+    found = judged(
+        SlowJudge(),
+        ScriptedVerifier(estimate(2, 6)),
+        group(True, False),
+        group(True, False, index=1),
+        judge_deadline_s=0.05,
+    )
+    assert [verdict.outcome for verdict in found] == ["no_proposal:judge_deadline", "credited"]
+    assert found[0].detail == "no judgement within 0.05 s"
+    assert [verdict.unanswered for verdict in found] == ["deadline", None]
+
+
+def test_a_trusted_judge_is_not_measured() -> None:
+    """Without a verifier every valid proposal earns the same, no rate is made up, and no probe is run."""
+    judge = ScriptedJudge([claim(1, 2), claim(0, 5), NoProposal(reason="no_idea")])
+    groups = [group(True, False, index=index) for index in range(3)]
+    found = judged(
+        judge, None, *groups, rule=CreditRule(weight=4.0), trusted_delta=0.25, probe=ScriptedJudge([]), probe_share=1.0
+    )
+    assert [verdict.outcome for verdict in found] == [
+        "trusted",
+        "invalid_proposal:terminal_endpoint",
+        "no_proposal:no_idea",
+    ]
+    assert found[0].credit == Credit(segment=Segment(trajectory=0, start=1, end=2), amount=1.0)
+    assert [verdict.estimate or verdict.probe for verdict in found] == [None] * 3
+    metrics = attribution_metrics(found, groups)
+    assert (metrics["measured"], metrics["positive"], metrics["mean_delta"]) == (0, 0, None)
+    assert (metrics["mean_credit"], metrics["mean_segment_length"], metrics["extra_turns"]) == (1.0, 2.0, 0.0)
 
 
 def test_no_proposal_is_an_answer() -> None:
@@ -354,6 +400,62 @@ def test_metrics_count_everything() -> None:
         "extra_turns": 47 / 107,
         "extra_tokens": 1.0,
     }
+
+
+def outcomes(*names: str) -> list[Verdict]:
+    """Verdicts with these outcomes."""
+    return [Verdict(group=index, outcome=name, detail="...") for index, name in enumerate(names)]
+
+
+DOWN, FINE = "no_proposal:judge_timeout", "no_proposal:nothing_distinctive"
+
+
+def test_unanswered_groups_are_counted_by_cause() -> None:
+    """An outage is no verdict: it is counted apart from answers, and from groups that were not asked about."""
+    found = outcomes(
+        "all_failed", DOWN, DOWN, "no_proposal:judge_payment", "judge_failed", FINE, "credited", "measured"
+    )
+    metrics = attribution_metrics(found, [group(True, False, index=index) for index in range(8)])
+    assert (metrics["judge_asked"], metrics["judge_answered"]) == (7, 3)
+    assert metrics["judge_failures"] == {"timeout": 2, "payment": 1, "error": 1}
+
+
+def test_a_low_share_of_answers_is_told_once_until_it_recovers() -> None:
+    """A warning when the share falls, silence while it stays low, and a warning when it falls again."""
+    watch = AnswerWatch(warn_below=0.5, stop_below=0.0, window=4)
+    told = [
+        watch.see(verdicts)
+        for verdicts in (
+            outcomes("all_failed"),
+            outcomes(DOWN, DOWN, FINE),
+            outcomes(DOWN),
+            outcomes("credited", "measured", FINE),
+            outcomes(DOWN, "judge_failed", DOWN),
+        )
+    ]
+    assert told == [
+        None,
+        "only 1 of the last 3 groups got an answer from the judge (timeout 2); the others are trained on as plain GRPO",
+        None,
+        None,
+        "only 1 of the last 4 groups got an answer from the judge (timeout 2, error 1); "
+        "the others are trained on as plain GRPO",
+    ]
+
+
+def test_a_run_may_be_stopped_for_want_of_answers() -> None:
+    """Not before the window is full, and then with the causes."""
+    watch = AnswerWatch(warn_below=0.0, stop_below=0.5, window=4)
+    assert watch.see(outcomes(DOWN, DOWN, DOWN)) is None
+    with pytest.raises(FailureShareError, match=r"at least 0\.5, got 1 of the last 4 groups .*\(timeout 3\)"):
+        watch.see(outcomes(FINE))
+
+
+def test_a_used_up_budget_is_no_outage() -> None:
+    """Whoever sets a budget wants the run to go on without the judge."""
+    watch = AnswerWatch(warn_below=1.0, stop_below=1.0, window=2)
+    assert watch.see(outcomes(*["no_proposal:judge_budget"] * 4)) is None
+    assert watch.see(outcomes(FINE, FINE, "no_proposal:judge_budget")) is None
 
 
 def test_means_of_nothing_are_not_numbers() -> None:

@@ -6,7 +6,17 @@ import pytest
 
 from prover.config import load_config
 from prover.errors import ConfigError
-from prover.judge_config import ContrastJudgeConfig, CustomJudgeConfig, RandomSegmentJudgeConfig, load_judges
+from prover.judge_config import (
+    ContrastJudgeConfig,
+    CustomJudgeConfig,
+    DivergenceJudgeConfig,
+    EntropyJudgeConfig,
+    FixedJudgeConfig,
+    LLMJudgeConfig,
+    OracleJudgeConfig,
+    RandomSegmentJudgeConfig,
+    load_judges,
+)
 
 
 def test_the_kind_chooses_the_section() -> None:
@@ -14,6 +24,35 @@ def test_the_kind_chooses_the_section() -> None:
     assert isinstance(load_config().judge, ContrastJudgeConfig)
     assert isinstance(load_config(None, ["judge.kind=random_segment"]).judge, RandomSegmentJudgeConfig)
     assert isinstance(load_config(None, ["judge.kind=my:Judge"]).judge, CustomJudgeConfig)
+
+
+def test_selectors_have_sections() -> None:
+    """Each kind has keys of its own."""
+    for override, section in [
+        ("{kind: divergence, which: first}", DivergenceJudgeConfig(which="first")),
+        ("{kind: entropy}", EntropyJudgeConfig()),
+        ("{kind: fixed, length: 2}", FixedJudgeConfig(length=2)),
+        ("{kind: oracle, pivots: 'my.module:pivots'}", OracleJudgeConfig(pivots="my.module:pivots")),
+    ]:
+        assert load_config(None, [f"judge={override}"]).judge == section
+    with pytest.raises(ConfigError, match=r"judge\.pivots"):
+        load_config(None, ["judge={kind: oracle, pivots: pivots}"])
+
+
+def test_a_chat_model_needs_a_backend() -> None:
+    """The defaults are those of the design; keys of the backend are checked, and a replay needs a file."""
+    judge = load_config(None, ["judge={kind: llm, backend: {kind: http, url: 'http://h/v1', model: m}}"]).judge
+    assert isinstance(judge, LLMJudgeConfig)
+    assert (judge.mode, judge.tool_calls, judge.repairs, judge.max_length) == ("agentic", 6, 3, 4)
+    assert judge.tools == ("search_trajectory", "get_segment")
+    for section, words in [
+        ("{kind: llm}", r"judge\.backend is missing"),
+        ("{kind: llm, backend: {kind: http, url: 'http://h/v1', modle: m}}", "modle"),
+        ("{kind: llm, backend: {kind: local}, tools: [rm]}", r"judge\.tools"),
+        ("{kind: llm, backend: {kind: local}, cache: replay}", "cache: replay needs cache_path"),
+    ]:
+        with pytest.raises(ConfigError, match=words):
+            load_config(None, [f"judge={section}"])
 
 
 @pytest.mark.parametrize("length", [0, 5])

@@ -39,6 +39,26 @@ def test_what_is_missing_is_named(model: Path, override: str, error: type[Except
         preflight.check_config(load_config(None, ["env.kind=line", f"policy.path={model}", override]))
 
 
+def test_the_model_of_a_judge_is_looked_for_and_not_loaded(model: Path) -> None:
+    """A folder that looks like a model passes, the policy itself passes, a folder that is not there is named."""
+    rules = ["env.kind=line", f"policy.path={model}", "judge.kind=llm"]
+    preflight.check_config(load_config(None, [*rules, "judge.backend={kind: local}"]))
+    preflight.check_config(load_config(None, [*rules, f"judge.backend={{kind: local, path: {model}}}"]))
+    with pytest.raises(DataError, match=r"judge\.backend\.path, got nowhere"):
+        preflight.check_config(load_config(None, [*rules, "judge.backend={kind: local, path: nowhere}"]))
+
+
+def test_the_key_of_a_judges_service_is_looked_for(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable without a key is named before anything loads."""
+    monkeypatch.delenv("JUDGE_KEY", raising=False)
+    backend = "judge.backend={kind: http, url: 'http://localhost:1/v1', model: m, key_env: JUDGE_KEY}"
+    rules = ["env.kind=line", f"policy.path={model}", "judge.kind=llm", backend]
+    with pytest.raises(ConfigError, match="JUDGE_KEY"):
+        preflight.check_config(load_config(None, rules))
+    monkeypatch.setenv("JUDGE_KEY", "secret")
+    preflight.check_config(load_config(None, rules))
+
+
 def test_a_missing_package_is_named_with_its_extra(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without torch, the message says how to get it."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)

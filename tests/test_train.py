@@ -1,6 +1,9 @@
 """The loop as a whole, on LineEnv with a tiny real policy."""
 
 import json
+import re
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +13,15 @@ from safetensors.torch import load_file
 from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
 
 from prover import checkpoint, group_store
+from prover.chat import Ask
 from prover.config import RunConfig, effective_yaml, load_config
-from prover.errors import CheckpointError, ConfigError, FailureShareError
+from prover.errors import CheckpointError, ConfigError, FailureShareError, ServiceError
 from prover.policies.codec import HFCodec
 from prover.policies.hf import HFPolicy
 from prover.records import Group, NoProposal, Proposal
 from prover.rollout import Rollout
 from prover.testing import LineEnv
+from prover.testing.backend import ScriptedBackend
 from prover.train import TrainResult, train
 
 
@@ -28,6 +33,28 @@ class RaisingJudge:
     async def propose(self, group: Group, *, seed: int) -> Proposal | NoProposal:
         """Fail."""
         raise RuntimeError("the judge is down")
+
+
+class DownBackend(ScriptedBackend):
+    """A chat model whose account is empty."""
+
+    def __init__(self) -> None:
+        super().__init__([ServiceError("no money left", "payment")], repeat=True)
+
+
+class ProbeBackend(ScriptedBackend):
+    """A chat model that always names the first turn, and cites the first failed run that it is shown."""
+
+    def __init__(self) -> None:
+        super().__init__([self.first], repeat=True)
+
+    @staticmethod
+    def first(ask: Ask) -> str:
+        """Turn 0."""
+        found = re.search(r"^run (\w+): failed", ask.messages[1].content, re.MULTILINE)
+        assert found is not None
+        reply = {"failure_mode": "lost", "evidence": [{"trajectory": found[1], "turn": 0}], "reason": "first step"}
+        return json.dumps(reply | {"start_turn": 0, "end_turn": 0, "confidence": 0.5})
 
 
 class BrokenEnv(LineEnv):
@@ -77,6 +104,13 @@ def metrics(result: TrainResult) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (result.folder.path / "metrics.jsonl").read_text().splitlines()]
 
 
+def planted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the module ``tests_train_module`` hold the judges and chat models above."""
+    module = types.ModuleType("tests_train_module")
+    vars(module).update(RaisingJudge=RaisingJudge, DownBackend=DownBackend, ProbeBackend=ProbeBackend)
+    monkeypatch.setitem(sys.modules, "tests_train_module", module)
+
+
 @pytest.fixture(scope="module")
 def grpo(line_policy: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainResult:
     """A run of plain GRPO to compare with."""
@@ -89,8 +123,9 @@ def grpo(line_policy: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainRe
         ("judge.kind=random_segment", "credit.weight=0"),
         ("judge.kind=none",),
         ("judge.kind=tests_train_module:RaisingJudge",),
+        ("judge.kind=llm", "judge.backend={kind: 'tests_train_module:DownBackend'}"),
     ],
-    ids=["weight 0", "no proposals", "failing judge"],
+    ids=["weight 0", "no proposals", "failing judge", "failing service"],
 )
 def test_prover_without_credit_equals_grpo_bit_for_bit(
     grpo: TrainResult,
@@ -100,18 +135,59 @@ def test_prover_without_credit_equals_grpo_bit_for_bit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With weight 0, no proposals or a failing judge, three updates end in the weights of GRPO exactly."""
-    import sys
-    import types
-
-    module = types.ModuleType("tests_train_module")
-    module.RaisingJudge = RaisingJudge  # type: ignore[attr-defined]  # a module made for this test
-    monkeypatch.setitem(sys.modules, "tests_train_module", module)
+    planted(monkeypatch)
     result = train(configure(tmp_path, line_policy, *overrides))
     assert same(weights(result), weights(grpo))
     outcomes = {name for line in metrics(result) for name in line["outcomes"]}
-    expected = {"weight 0": "measured", "none": "no_proposal", "tests_train_module:RaisingJudge": "judge_failed"}
+    expected = {
+        "none": "no_proposal",
+        "tests_train_module:RaisingJudge": "judge_failed",
+        "llm": "no_proposal:judge_payment",
+    }
     wanted = expected.get(overrides[0].partition("=")[2], "measured")
     assert any(outcome.startswith(wanted) for outcome in outcomes)
+
+
+def test_a_judge_that_answers_too_rarely_stops_the_run_if_asked_to(
+    line_policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The run warns of the outage, stops when its window is full, and leaves the reason in its records."""
+    planted(monkeypatch)
+    rules = ("judge.kind=llm", "judge.backend={kind: 'tests_train_module:DownBackend'}", "verify.stop_below=0.5")
+    with pytest.raises(FailureShareError, match=r"got 0 of the last 2 groups .*\(payment 2\)"):
+        train(configure(tmp_path, line_policy, *rules, "verify.answered_window=2", "optim.updates=30"))
+    assert "no money left" in (tmp_path / "trajectories.jsonl").read_text()
+    capsys.readouterr()
+
+
+def test_a_judge_tells_what_it_took_and_is_not_paid_twice(
+    line_policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tokens stand in the metrics; a run that replays the stored judgements ends in the same weights."""
+    planted(monkeypatch)
+    own = ("judge.kind=llm", "judge.backend={kind: 'tests_train_module:ProbeBackend'}", "credit.sign=signed")
+    first = train(configure(tmp_path / "a", line_policy, *own))
+    told = [line["judge"] for line in metrics(first)]
+    assert sum(line["prompt_tokens"] for line in told) > 0
+    stored = tmp_path / "a" / "judgements.jsonl"
+    assert len(stored.read_text().splitlines()) == sum(line["judged"] for line in told) > 0
+    replay = (*own, "judge.cache=replay", f"judge.cache_path={stored}")
+    second = train(configure(tmp_path / "b", line_policy, *replay))
+    again = [line["judge"] for line in metrics(second)]
+    assert (sum(line["requests"] for line in again), sum(line["judged"] for line in again)) == (0, 0)
+    assert same(weights(first), weights(second))
+    assert [line["outcomes"] for line in metrics(first)] == [line["outcomes"] for line in metrics(second)]
+
+
+def test_trust_credits_without_continuations(grpo: TrainResult, line_policy: Path, tmp_path: Path) -> None:
+    """Nothing is measured, every proposal earns weight times the constant, and the weights are others."""
+    rules = ("judge.kind=random_segment", "verify.mode=trust", "verify.trusted_delta=0.5", "credit.weight=8")
+    result = train(configure(tmp_path, line_policy, *rules))
+    lines = metrics(result)
+    assert sum(line["outcomes"].get("trusted", 0) for line in lines) > 0
+    assert sum(line["measured"] + line["verifier_turns"] + line["probes"] for line in lines) == 0
+    assert {line["mean_credit"] for line in lines} <= {4.0, None}
+    assert not same(weights(result), weights(grpo))
 
 
 def test_credit_changes_the_weights(grpo: TrainResult, line_policy: Path, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from prover.judges.llm.view import View
 from prover.protocols import Backend
 from prover.records import Group, NoProposal, Proposal, Segment
 from prover.seeds import derive
+from prover.segments import choose_success
 
 Mode = Literal["agentic", "single"]
 
@@ -146,6 +147,8 @@ class LLMJudge:
         """Judge a group, or remember how it was judged; the seed draws labels, order and boundary."""
         if not 0 < group.n_success < len(group.trajectories):
             return NoProposal(reason="no_contrast", detail=f"{group.n_success} of {len(group.trajectories)} succeeded")
+        if group.trajectories[choose_success(group)].n_turns < 2:
+            return NoProposal(reason="too_short", detail="the success has one turn")
         if self.cache is None:
             return await self._judge(group, seed)
         key = key_of(group, **self._settings())
@@ -199,8 +202,6 @@ class LLMJudge:
 
     async def _ask_for(self, view: View, seed: int, account: "_Account") -> Proposal | NoProposal:
         """One judgement in one order."""
-        if view.success.n_turns < 2:
-            return NoProposal(reason="too_short", detail="the success has one turn")
         self._tally.counts["judged"] += 1
         tools = offered(self.tools) if self.mode == "agentic" and self.limits.tool_calls else ()
         reply = await self._talk(view, tools, seed, account)
