@@ -8,8 +8,9 @@ lengths above 40 are rounded down to three bits after the first; without that a 
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,8 @@ def rounded_length(length: int) -> int:
 class Index:
     """An inverted index: for each term the documents that have it. Documents are numbered in the order of their ids."""
 
+    ranking: ClassVar[str] = "Lucene-exact"
+    """How it ranks, for manifests."""
     ids: tuple[str, ...]
     """Sorted ids of the documents, shape (D,)."""
     numbers: dict[str, int]
@@ -72,6 +75,20 @@ class Index:
         return [(self.ids[found[place]], float(single[place])) for place in order]
 
 
+def in_order(documents: Iterable[tuple[str, Sequence[str]]]) -> Iterator[tuple[str, Sequence[str]]]:
+    """The documents one by one, checked to come in the order of their ids, by which equal scores are ranked.
+
+    Raises:
+        DataError: they do not, or one is there twice.
+    """
+    last = None
+    for name, terms in documents:
+        if last is not None and name <= last:
+            raise DataError(f"expected documents in the order of their ids, got {name!r} after {last!r}; sort them")
+        last = name
+        yield name, terms
+
+
 def build(documents: Iterable[tuple[str, Sequence[str]]]) -> Index:
     """The index of documents, given as (id, terms) in the order of their ids; only one at a time is held.
 
@@ -82,9 +99,7 @@ def build(documents: Iterable[tuple[str, Sequence[str]]]) -> Index:
     lengths: list[int] = []
     postings: dict[str, array[int]] = {}  # term -> document, times, document, times...
     total = size = 0
-    for number, (name, terms) in enumerate(documents):
-        if ids and name <= ids[-1]:
-            raise DataError(f"expected documents in the order of their ids, got {name!r} after {ids[-1]!r}; sort them")
+    for number, (name, terms) in enumerate(in_order(documents)):
         ids.append(name)
         lengths.append(rounded_length(len(terms)))
         total += len(terms)

@@ -9,7 +9,7 @@ from typing import Any
 from prover.envs.webshop import generated
 from prover.envs.webshop.data import ShopFolder
 from prover.envs.webshop.goal import synthetic_goals
-from prover.envs.webshop.index_cache import default_cache, load_index
+from prover.envs.webshop.index_cache import Kind, default_cache, load_index
 from prover.envs.webshop.shop import Shop
 from prover.envs.webshop.split import Scheme, Splits, divide
 from prover.errors import ConfigError
@@ -19,7 +19,12 @@ PUBLIC_GOALS = (1000, 6910, "afeed3ba769f0706")
 
 
 def open_shop(
-    data: str | None, *, goals: str = "synthetic", splits: Scheme = "by_product", num_products: int | None = None
+    data: str | None,
+    *,
+    goals: str = "synthetic",
+    splits: Scheme = "by_product",
+    num_products: int | None = None,
+    index: Kind = "exact",
 ) -> tuple[Shop, Splits]:
     """A shop and the division of its goals. The same arguments give the same objects again, shared and read-only.
 
@@ -28,26 +33,27 @@ def open_shop(
         goals: ``synthetic`` or ``human``.
         splits: how goals are divided.
         num_products: take the first so many products only.
+        index: how searches rank.
 
     Raises:
-        ConfigError: generated products have no human goals.
+        ConfigError: generated products have no human goals, or tantivy is not installed.
         DataError: data are missing, damaged or too few.
     """
     if data == "generated":
         if goals != "synthetic":
             raise ConfigError(f"expected goals 'synthetic' with data 'generated', got {goals!r}; take these")
-        shop = _generated(num_products)
+        shop = _generated(num_products, index)
     else:
-        shop = _from_folder(str(ShopFolder.find(data).path), goals, num_products)
+        shop = _from_folder(str(ShopFolder.find(data).path), goals, num_products, index)
     return shop, _divided(shop, splits)
 
 
 def manifest(shop: Shop, splits: Splits) -> dict[str, Any]:
-    """What identifies a set of tasks, to be kept with results: numbers and hashes of all goals and of each split."""
+    """What identifies a set of tasks, to be kept with results: how searches rank, and numbers and hashes of goals."""
     sizes = {split: {"goals": len(ids), "hash": splits.digest(split)} for split, ids in splits.goals.items()}
     return {
         **{"products": len(shop.products), "goals": len(shop.goals), "hash": goals_digest(shop)},
-        **{"scheme": splits.scheme, "splits": sizes, "left_out": list(splits.left_out)},
+        **{"scheme": splits.scheme, "splits": sizes, "left_out": list(splits.left_out), "index": shop.ranking},
     }
 
 
@@ -60,10 +66,10 @@ def goals_digest(shop: Shop) -> str:
 
 
 @lru_cache(maxsize=4)
-def _from_folder(path: str, kind: str, num_products: int | None) -> Shop:
+def _from_folder(path: str, kind: str, num_products: int | None, index: Kind) -> Shop:
     folder = ShopFolder(Path(path))
     products = folder.products(num_products)
-    shop = Shop(products, load_index(products, default_cache()), folder.goals(products, kind))
+    shop = Shop(products, load_index(products, default_cache(), index), folder.goals(products, kind))
     n_products, n_goals, digest = PUBLIC_GOALS
     if kind == "synthetic" and len(products) == n_products and goals_digest(shop) != digest:
         warnings.warn(
@@ -75,10 +81,10 @@ def _from_folder(path: str, kind: str, num_products: int | None) -> Shop:
 
 
 @lru_cache(maxsize=4)
-def _generated(num_products: int | None) -> Shop:
+def _generated(num_products: int | None, index: Kind) -> Shop:
     products, instructions = generated.catalogue()
     kept = products[:num_products]
-    return Shop(kept, load_index(kept, None), synthetic_goals(kept, instructions))
+    return Shop(kept, load_index(kept, None, index), synthetic_goals(kept, instructions))
 
 
 @lru_cache(maxsize=8)

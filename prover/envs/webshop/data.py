@@ -5,25 +5,23 @@
 * human instructions: ``items_human_ins.json``; compact: ``human_instructions_1k.json``
 * nouns of the titles: ``title_nouns*.json``, asin -> list of nouns
 
-Every file may also be gzipped. WebShop finds the nouns with spaCy while it runs; here they come from a file, which
-spaCy makes once. Without it all words of a title count as nouns, and a warning says so.
+Every file may also be gzipped. WebShop finds the nouns with spaCy while it runs; here they come from a file that
+``python -m prover.envs.webshop.nouns FOLDER`` makes once.
 """
 
 import gzip
 import json
 import os
 import re
-import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from prover.envs.webshop.analysis import STOP_WORDS
 from prover.envs.webshop.goal import Goal, human_goals, synthetic_goals
 from prover.envs.webshop.product import Product, from_processed, from_raw
-from prover.envs.webshop.wordbreak import words
 from prover.errors import ConfigError, DataError
 
 VARIABLE = "WEBSHOP_DATA"
@@ -34,8 +32,10 @@ _RAW = ("items_shuffle.json", "items_shuffle_1000.json")
 _PROCESSED = "products_1k.jsonl"
 _INSTRUCTIONS = ("items_ins_v2.json", "items_ins_v2_1000.json")
 _HUMAN = ("items_human_ins.json", "human_instructions_1k.json")
-_NOUNS = "title_nouns"
-_CHUNK = 1 << 20
+NOUNS = "title_nouns.json"
+"""Where the nouns are written; any ``title_nouns*.json`` is read."""
+_CHUNK = 1 << 20  # characters read at a time
+_LONGEST = 1 << 26  # of a row; what has no end by then is damaged, and is not read to the end of gigabytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,29 +73,50 @@ class ShopFolder:
             DataError: a file is missing or damaged.
         """
         nouns = self._nouns()
-        # With few products asked for, the small file is read where there is one; its rows are the first of the large.
-        order = _RAW[::-1] if n is not None and n <= _SMALL else _RAW
+        raw, rows = self._rows(n)
+        attributes = self._instructions() if raw else {}
         found: dict[str, Product] = {}
-        raw = self._first(*order)
+        with self._readable():
+            for row in rows:
+                found[row["asin"]] = from_raw(row, attributes, nouns) if raw else from_processed(row, nouns)
+        lacking = [asin for asin in found if asin not in nouns]
+        if lacking:
+            raise DataError(
+                f"expected the nouns of the titles of all {len(found)} products in {self.path}, got none for "
+                f"{len(lacking)}, e.g. {lacking[0]}; {_how_to_tag(self.path)}"
+            )
+        return tuple(found.values())
+
+    def titles(self, n: int | None = None) -> Iterator[tuple[str, str]]:
+        """(asin, title) of the products, in the order of their file, one at a time.
+
+        Args:
+            n: read the first ``n`` rows only.
+
+        Raises:
+            DataError: the file is missing or damaged.
+        """
+        raw, rows = self._rows(n)
+        with self._readable():
+            for row in rows:
+                yield row["asin"], row["name" if raw else "title"] or ""
+
+    def _rows(self, n: int | None) -> tuple[bool, Iterator[dict[str, Any]]]:
+        """Whether rows are raw ones, and the rows that are products: each asin once, only proper ones."""
+        # With few products asked for, the small file is read where there is one; its rows are the first of the large.
+        raw = self._first(*(_RAW[::-1] if n is not None and n <= _SMALL else _RAW))
+        file = raw or self._need("products", _PROCESSED)
+        return raw is not None, _proper(islice(_array(file) if raw else _lines(file), n))
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
         try:
-            if raw is not None:
-                attributes = self._instructions()
-                for row in islice(_rows(raw), n):
-                    if row["asin"] != "nan" and len(row["asin"]) <= 10 and row["asin"] not in found:
-                        found[row["asin"]] = from_raw(row, attributes, nouns or {})
-            else:
-                source = self._need("products", _PROCESSED)
-                with _open(source) as lines:
-                    for row in map(json.loads, islice(lines, n)):
-                        found[row["asin"]] = from_processed(row, nouns or {})
+            yield
         except (KeyError, TypeError, ValueError, EOFError, OSError) as error:
             raise DataError(
                 f"expected WebShop's products in {self.path}, got a file that cannot be read "
                 f"({type(error).__name__}: {error}); {_how_to_get()}"
             ) from error
-        if nouns is None:
-            return tuple(_with_words(product) for product in found.values())
-        return tuple(found.values())
 
     def goals(self, products: tuple[Product, ...], kind: str) -> tuple[Goal, ...]:
         """The goals of products.
@@ -133,19 +154,15 @@ class ShopFolder:
             found.setdefault(entry["asin"], []).append(entry)
         return found
 
-    def _nouns(self) -> Mapping[str, list[str]] | None:
-        """Asin -> nouns; None where no file has them."""
-        files = sorted(self.path.glob(f"{_NOUNS}*.json*"))
-        if files:
-            return cast("Mapping[str, list[str]]", self._load(files[0]))
-        warnings.warn(
-            f"expected the nouns of WebShop's titles in {self.path / _NOUNS}*.json, got no such file: all words of a "
-            "title count as nouns, and about one reward in thirteen for other products than the wanted one differs "
-            "from WebShop's; make it once with spaCy's en_core_web_sm, as {asin: [token.text.lower() for token in "
-            "nlp(title) if token.pos_ in ('NOUN', 'PROPN')]}",
-            stacklevel=2,
-        )
-        return None
+    def _nouns(self) -> Mapping[str, list[str]]:
+        stem, _, end = NOUNS.rpartition(".")
+        files = sorted(self.path.glob(f"{stem}*.{end}*"))
+        if not files:
+            raise DataError(
+                f"expected the nouns of WebShop's titles ({stem}*.{end}) in {self.path}, got {self._listing()}; "
+                f"{_how_to_tag(self.path)}"
+            )
+        return cast("Mapping[str, list[str]]", self._load(files[0]))
 
     def _first(self, *names: str) -> Path | None:
         """The first of some files that is there, plain or gzipped."""
@@ -187,13 +204,32 @@ def _how_to_get() -> str:
     )
 
 
+def _how_to_tag(folder: Path) -> str:
+    return f"run python -m prover.envs.webshop.nouns {folder} once (needs pip install 'prover[webshop-nouns]')"
+
+
 def _open(file: Path) -> TextIO:
     if file.suffix == ".gz":
         return cast("TextIO", gzip.open(file, "rt", encoding="utf-8"))
     return file.open(encoding="utf-8")
 
 
-def _rows(file: Path) -> Iterator[dict[str, Any]]:
+def _proper(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """What WebShop keeps of its rows."""
+    met = set()
+    for row in rows:
+        asin = row["asin"]
+        if asin != "nan" and len(asin) <= 10 and asin not in met:
+            met.add(asin)
+            yield row
+
+
+def _lines(file: Path) -> Iterator[dict[str, Any]]:
+    with _open(file) as lines:
+        yield from map(json.loads, lines)
+
+
+def _array(file: Path) -> Iterator[dict[str, Any]]:
     """The objects of a JSON array, one after the other, without reading gigabytes for the first ones."""
     decoder, gap = json.JSONDecoder(), re.compile(r"[\s,]*")
     with _open(file) as stream:
@@ -209,14 +245,9 @@ def _rows(file: Path) -> Iterator[dict[str, Any]]:
                 row, at = decoder.raw_decode(text, at)
             except json.JSONDecodeError:
                 # Cut by the end of what was read, or damaged: read on, as much again as there is.
-                more = stream.read(max(_CHUNK, len(text) - at))
+                more = stream.read(max(_CHUNK, len(text) - at)) if len(text) - at < _LONGEST else ""
                 if not more:
                     raise
                 text, at = text[at:] + more, 0
             else:
                 yield row
-
-
-def _with_words(product: Product) -> Product:
-    nouns = (word.lower() for word in words(product.title))
-    return replace(product, nouns=tuple(word for word in nouns if word not in STOP_WORDS))

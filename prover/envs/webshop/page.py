@@ -19,6 +19,7 @@ MODES: tuple[Mode, ...] = ("text", "text_rich")
 BACK, PREVIOUS, NEXT, BUY = "Back to Search", "< Prev", "Next >", "Buy Now"
 SUB_PAGES = ("Description", "Features", "Reviews")
 _RATING = "N.A."  # WebShop never shipped its reviews
+_BLANKS = " \t\n\f\r"
 _HTML_SAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "'": "\\u0027"})
 
 
@@ -47,11 +48,22 @@ class Page:
             address: the page's address; ``text_rich`` finds in it which options were chosen.
             visited: asins that were opened before; ``text_rich`` marks them.
         """
+        nodes = [node for node in map(_parsed, self.nodes) if node.text]
         if mode == "text":
-            return " [SEP] ".join(text for node in self.nodes if (text := node.text.strip()))
-        lines = [_rich(node, address, visited) for node in self.nodes if node.text.strip()]
-        chosen = [node.text for node in self.nodes if node.kind == "option" and f'"{node.text}"' in address]
+            return " [SEP] ".join(node.text.strip() for node in nodes)
+        lines = [_rich(node, address, visited) for node in nodes]
+        chosen = [node.text for node in nodes if node.kind == "option" and f'"{node.text}"' in address]
         return "".join(f"You have clicked {text}.\n" for text in reversed(chosen)) + "".join(f"{x}\n" for x in lines)
+
+
+def _parsed(node: Node) -> Node:
+    """What WebShop's parser of HTML leaves of a node: of nothing but blanks one blank, and nothing of a line break.
+
+    So a feature without words is an empty part in ``text`` and a blank line in ``text_rich``, but a title is no part.
+    """
+    if node.text.strip(_BLANKS):
+        return node
+    return node._replace(text=" " if node.text and "\n" not in node.text else "")
 
 
 def _rich(node: Node, address: str, visited: Iterable[str]) -> str:

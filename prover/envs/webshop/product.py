@@ -1,8 +1,9 @@
 """Product: what the shop sells, as WebShop derives it from its raw rows."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from sys import intern
 from typing import Any
 
 MISSING_PRICE = 100.0
@@ -68,17 +69,17 @@ def from_raw(row: Mapping[str, Any], attributes: Mapping[str, Any], nouns: Mappi
     price, price_text = _prices(row.get("pricing"))
     return Product(
         asin=asin,
-        category=row["category"],
-        query=row["query"].lower().strip(),
-        product_category=row["product_category"],
+        category=intern(row["category"]),
+        query=intern(row["query"].lower().strip()),
+        product_category=intern(row["product_category"]),
         title=row["name"] or "",
         description=row["full_description"] or "",
         bullets=tuple(bullets) if isinstance(bullets, list) else (bullets or "",),
         price=price,
         price_text=price_text,
         options=_options(row.get("customization_options") or {}),
-        attributes=tuple(attributes.get(asin, {}).get("attributes", (UNKNOWN_ATTRIBUTE,))),
-        nouns=tuple(nouns.get(asin, ())),
+        attributes=_interned(attributes.get(asin, {}).get("attributes", (UNKNOWN_ATTRIBUTE,))),
+        nouns=_interned(nouns.get(asin, ())),
     )
 
 
@@ -86,18 +87,23 @@ def from_processed(row: Mapping[str, Any], nouns: Mapping[str, list[str]]) -> Pr
     """A product from a row of ``products_1k.jsonl``, whose fields are derived already."""
     return Product(
         asin=row["asin"],
-        category=row["category"],
-        query=row["query"],
-        product_category=row["product_category"],
+        category=intern(row["category"]),
+        query=intern(row["query"]),
+        product_category=intern(row["product_category"]),
         title=row["title"],
         description=row["description"],
         bullets=tuple(row["bullet_points"]),
         price=row["pricing"][0],
         price_text=row["price_text"],
-        options=tuple((name, tuple(values)) for name, values in row["options"].items()),
-        attributes=tuple(row["attributes"]),
-        nouns=tuple(nouns.get(row["asin"], ())),
+        options=tuple((intern(name), _interned(values)) for name, values in row["options"].items()),
+        attributes=_interned(row["attributes"]),
+        nouns=_interned(nouns.get(row["asin"], ())),
     )
+
+
+def _interned(texts: Iterable[str]) -> tuple[str, ...]:
+    """The texts, each kept once in memory: a million products share their sizes, attributes and nouns."""
+    return tuple(map(intern, texts))
 
 
 def _prices(pricing: str | None) -> tuple[float, str]:
@@ -113,5 +119,6 @@ def _options(raw: Mapping[str, Any]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     found: dict[str, tuple[str, ...]] = {}
     for name, contents in raw.items():
         if contents is not None:
-            found[name.lower()] = tuple(one["value"].strip().replace("/", " | ").lower() for one in contents)
+            values = (one["value"].strip().replace("/", " | ").lower() for one in contents)
+            found[intern(name.lower())] = _interned(values)
     return tuple(found.items())

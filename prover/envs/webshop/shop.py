@@ -1,6 +1,5 @@
 """Shop: the immutable catalogue and the pure rules that lead from one session to the next."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -8,8 +7,8 @@ from typing import cast
 
 from prover.envs.webshop import page as pages
 from prover.envs.webshop.analysis import terms
-from prover.envs.webshop.bm25 import Index
 from prover.envs.webshop.goal import Goal
+from prover.envs.webshop.index_cache import SearchIndex
 from prover.envs.webshop.page import BACK, BUY, NEXT, PREVIOUS, SUB_PAGES, Page
 from prover.envs.webshop.product import Product
 from prover.envs.webshop.reward import Reward, Variant, best_options, reward
@@ -20,7 +19,6 @@ FOUND = 50
 WINDOW = 10
 """Products on a page of results."""
 
-_ACTION = re.compile(r"(.+)\[(.+)\]")
 _SUB_PAGES = {name.lower(): cast("PageKind", name.lower()) for name in SUB_PAGES}
 
 
@@ -30,8 +28,10 @@ def parse(action: str) -> tuple[str, str] | None:
     >>> parse("search[Red Shoes] please"), parse("buy now")
     (('search', 'red shoes'), None)
     """
-    match = _ACTION.match(action)
-    return (match[1], match[2].lower()) if match else None
+    line = action.partition("\n")[0]
+    end = line.rfind("]")
+    start = line.rfind("[", 1, max(end - 1, 0))
+    return (line[:start], line[start + 1 : end].lower()) if start > 0 else None
 
 
 class Shop:
@@ -43,9 +43,10 @@ class Shop:
         goals: what shoppers are asked for.
     """
 
-    def __init__(self, products: Sequence[Product], index: Index, goals: Sequence[Goal]) -> None:
+    def __init__(self, products: Sequence[Product], index: SearchIndex, goals: Sequence[Goal]) -> None:
         self.products: Mapping[str, Product] = {product.asin: product for product in products}
         self.goals: Mapping[str, Goal] = {goal.id: goal for goal in goals}
+        self.ranking = index.ranking
         self._index = index
         # Pages are written from the session alone, so that one search is asked for again and again.
         self.search = lru_cache(maxsize=4096)(self._search)
@@ -100,7 +101,7 @@ class Shop:
         if session.page == "results":
             if what in (NEXT.lower(), PREVIOUS.lower()):
                 return replace(session, number=session.number + (1 if what == NEXT.lower() else -1))
-            asin = what.upper()
+            asin = next(asin for asin in self.search(session.query) if asin.lower() == what)
             return replace(session, page="item", asin=asin, visited=tuple(sorted({*session.visited, asin})))
         if what == PREVIOUS.lower():
             if session.page == "item":

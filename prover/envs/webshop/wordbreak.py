@@ -22,9 +22,10 @@ _CORE = (
     f"|(?:H{_X}d{_X}H{_X}|{_DIGIT}(?:(?:{_JOIN}+|{_IN_NUMBER})?{_DIGIT})*"
     f"|{_LETTER}(?:(?:{_JOIN}+|{_IN_WORD})?{_LETTER})*|(?<=H)s{_X})+)"
 )
+# The only group: a run of joining characters alone, which is no word, taken at once lest it be tried from each of them.
 _WORD = re.compile(
-    f"{_JOIN}*{_CORE}(?:{_JOIN}+{_CORE})*{_JOIN}*|(?:z*P|M){_X}(?:(?<=z)[PM]{_X})*"
-    f"|k[xzcM]*v?c{_X}|R{_X}R{_X}|(?:S{_X})+|[CJ]{_X}"
+    f"{_JOIN}*+{_CORE}(?:{_JOIN}+{_CORE})*{_JOIN}*|(?:z*P|M){_X}(?:(?<=z)[PM]{_X})*"
+    f"|k[xzcM]*v?c{_X}|R{_X}R{_X}|(?:S{_X})+|[CJ]{_X}|((?:U[xvc]*)+)"
 )
 
 _SINGLE = {
@@ -102,6 +103,6 @@ def words(text: str) -> list[str]:
     """
     found = []
     for match in _WORD.finditer(text.translate(_CLASSES)):
-        start, end = match.span()
+        start, end = match.span() if match[1] is None else (0, 0)
         found += [text[at : min(at + MAX_LENGTH, end)] for at in range(start, end, MAX_LENGTH)]
     return found

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from prover.envs.webshop.catalogue import PUBLIC_GOALS, goals_digest, manifest, open_shop
+from prover.envs.webshop.index_cache import KINDS
 from prover.envs.webshop.split import SCHEMES, Scheme
 from prover.errors import ConfigError
 
@@ -36,6 +37,17 @@ def test_manifest() -> None:
         "train": {"goals": 533, "hash": "c24385f9fa1c1991"},
     }
     assert found["left_out"] == []
+    assert found["index"] == "Lucene-exact"
+
+
+def test_tantivy_shows_in_the_manifest() -> None:
+    """Its goals are the same, its rankings are not, and whoever reads results is told."""
+    exact, tantivy = (open_shop("generated", index=kind) for kind in KINDS)
+    found = [manifest(*one) for one in (exact, tantivy)]
+    assert [one.pop("index") for one in found] == ["Lucene-exact", "tantivy, not Lucene-exact"]
+    assert found[0] == found[1]
+    query = "steel water bottle"
+    assert tantivy[0].search(query)[0] in exact[0].search(query)
 
 
 FROZEN = {
@@ -87,6 +99,6 @@ def test_other_goals_are_pointed_out(tmp_path: Path) -> None:
     (tmp_path / "products_1k.jsonl").write_text("\n".join(rows))
     told = {f"B{n:09d}": {"instruction": f"Find me {n}", "instruction_attributes": ["red"]} for n in range(20)}
     (tmp_path / "items_ins_v2_1000.json").write_text(json.dumps(told))
-    (tmp_path / "title_nouns.json").write_text("{}")
+    (tmp_path / "title_nouns.json").write_text(json.dumps({f"B{number:09d}": ["mug"] for number in range(1000)}))
     with pytest.warns(UserWarning, match="expected the 6910 synthetic goals of WebShop's 1000 products, got 20 others"):
         open_shop(str(tmp_path))

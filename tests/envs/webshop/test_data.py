@@ -37,7 +37,7 @@ def original(tmp_path: Path) -> Path:
     (tmp_path / "items_shuffle.json").write_text(json.dumps(rows, indent=1))
     (tmp_path / "items_ins_v2.json").write_text(json.dumps(INSTRUCTIONS))
     (tmp_path / "items_human_ins.json").write_text(json.dumps({"B000000002": [HUMAN]}))
-    (tmp_path / "title_nouns.json").write_text(json.dumps({"B000000001": ["mug"]}))
+    (tmp_path / "title_nouns.json").write_text(json.dumps({"B000000001": ["mug"], "B000000002": []}))
     return tmp_path
 
 
@@ -67,9 +67,9 @@ def test_first_products_only(original: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_small_file_is_enough_for_few(original: Path) -> None:
     """With at most 1000 products asked for, ``items_shuffle_1000.json`` is read where there is one."""
-    (original / "items_shuffle_1000.json").write_text(json.dumps([row("B000000009")]))
+    (original / "items_shuffle_1000.json").write_text(json.dumps([row("B000000002")]))
     folder = ShopFolder(original)
-    assert [product.asin for product in folder.products(1000)] == ["B000000009"]
+    assert [product.asin for product in folder.products(1000)] == ["B000000002"]
     assert len(folder.products()) == 2
 
 
@@ -83,11 +83,72 @@ def test_gzipped_files(original: Path) -> None:
 
 
 def test_without_nouns(original: Path) -> None:
-    """All words of the title count, and a warning says so."""
+    """Rewards need them, so that the message names the command that makes them."""
+    (original / "title_nouns.json").write_text(json.dumps({"B000000001": ["mug"]}))
+    with pytest.raises(
+        DataError, match=r"all 2 products in .*got none for 1, e\.g\. B000000002; run python -m prover\.envs\.webshop"
+    ):
+        ShopFolder(original).products()
     (original / "title_nouns.json").unlink()
-    with pytest.warns(UserWarning, match=r"expected the nouns of WebShop's titles in .*make it once with spaCy's"):
-        products = ShopFolder(original).products()
-    assert products[0].nouns == ("mug", "b000000001")
+    with pytest.raises(
+        DataError,
+        match=rf"got items_human.*run python -m prover\.envs\.webshop\.nouns {original} .*prover\[webshop-nouns\]",
+    ):
+        ShopFolder(original).products()
+
+
+def test_titles(original: Path) -> None:
+    """They need no other file than the products."""
+    for file in ("items_ins_v2.json", "title_nouns.json"):
+        (original / file).unlink()
+    found = [("B000000001", "Mug B000000001"), ("B000000002", "Mug B000000002")]
+    assert list(ShopFolder(original).titles()) == found
+    assert list(ShopFolder(original).titles(4)) == found[:1]
+    (original / "items_shuffle.json").write_text('[{"asin": "B1"}]')
+    with pytest.raises(DataError, match=r"cannot be read \(KeyError: 'name'\)"):
+        list(ShopFolder(original).titles())
+
+
+def test_everything_a_raw_row_may_hold(original: Path) -> None:
+    """Fields that are missing, null, a string for a list, odd in their case or of another script."""
+    odd = row(
+        "B000000002",
+        **{"name": None, "full_description": None, "small_description": "one", "pricing": "$1,234.50 - $2,000 - $3"},
+        **{"query": " MUGS ", "customization_options": {"SIZE": [{"value": " A/B "}, {"value": "A / b"}], "X": None}},
+        **{"brand": "x", "total_reviews": None, "product_information": {"a": "b"}},
+    )
+    plain = row("B000000001", name="\u6771\u4eac <b>&amp;", pricing=None, small_description=None)
+    del plain["customization_options"], plain["pricing"]
+    (original / "items_shuffle.json").write_text(json.dumps([plain, odd]))
+    first, second = ShopFolder(original).products()
+    assert (first.title, first.price_text, first.bullets, first.options) == (
+        "\u6771\u4eac <b>&amp;",
+        "$100.0",
+        ("",),
+        (),
+    )
+    assert (second.title, second.description, second.bullets, second.query) == ("", "", ("one",), "mugs")
+    assert (second.price, second.price_text) == (1234.5, "$1234.5 to $2000.0")
+    assert second.options == (("size", ("a | b", "a  |  b")),)
+
+
+def test_damage_is_found_early(original: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row without an end is given up on, long before the end of the file."""
+    monkeypatch.setattr(data, "_CHUNK", 64)
+    monkeypatch.setattr(data, "_LONGEST", 200)
+    text = '[{"asin": "B000000001", "name": "' + "x" * 100_000
+    (original / "items_shuffle.json").write_text(text)
+    read = []
+    real = json.JSONDecoder.raw_decode
+
+    def watched(self: json.JSONDecoder, s: str, idx: int = 0) -> Any:
+        read.append(len(s))
+        return real(self, s, idx)
+
+    monkeypatch.setattr(json.JSONDecoder, "raw_decode", watched)
+    with pytest.raises(DataError, match="Unterminated string"):
+        list(ShopFolder(original).titles())
+    assert max(read) < 1000
 
 
 @pytest.mark.parametrize(
@@ -160,6 +221,6 @@ def test_raw_and_compact_agree(tmp_path: Path, folder: Path) -> None:
     ]
     (tmp_path / "items_shuffle.json").write_text(json.dumps(raw))
     (tmp_path / "items_ins_v2.json").write_bytes((folder / "items_ins_v2_1000.json").read_bytes())
-    (tmp_path / "title_nouns.json").write_text("{}")
+    (tmp_path / "title_nouns.json").write_text(json.dumps({product.asin: [] for product in products}))
     other = ShopFolder(tmp_path)
     assert other.goals(other.products(), "synthetic") == compact.goals(products, "synthetic")

@@ -63,6 +63,65 @@ def test_item(hat: Product) -> None:
     assert "color\n  [button] rusty [button_]\n  [clicked button] red [clicked button_]\n" in rich
 
 
+def test_whole_pages_in_text_rich(hat: Product, cap: Product) -> None:
+    """Each page line by line, written by hand after WebShop's templates and its way of writing them."""
+    head = "Instruction:\nFind it\n[button] Back to Search [button_]\n"
+    back = head + "[button] < Prev [button_]\n"
+    results = pages.results("Find it", 2, 12, [hat, cap]).write("text_rich", visited=[cap.asin])
+    assert results == (
+        f"{head}Page 2 (Total results: 12)\n[button] < Prev [button_]\n[button] Next > [button_]\n"
+        "\n[button] A000000001 [button_]\nStraw Hat\n$15.0\n"
+        "\n[clicked button] A000000002 [clicked button_]\nWool Cap\n$15.0\n"
+    )
+    item = pages.item("Find it", hat).write("text_rich", address='A000000001/straw/1/{"size": "large"}')
+    assert item == (
+        f"You have clicked large.\n{back}color\n  [button] rusty [button_]\n  [button] red [button_]\n"
+        "size\n  [button] small [button_]\n  [clicked button] large [clicked button_]\n"
+        "Straw Hat\nPrice: $15.0\nRating: N.A.\n[button] Description [button_]\n[button] Features [button_]\n"
+        "[button] Reviews [button_]\n[button] Buy Now [button_]\n"
+    )
+    assert pages.description("Find it", hat).write("text_rich") == f"{back}A hat of straw.\n"
+    assert pages.features("Find it", hat).write("text_rich") == f"{back} wide brim \n  keeps off rain\n"
+    assert pages.reviews("Find it").write("text_rich") == back
+    done = pages.done(hat.asin, [("size", "large")], 0.5).write("text_rich")
+    assert done.startswith("Thank you for shopping with us!\nYour code: \nNone\n (Paste it in your MTurk interface.)\n")
+    assert done.endswith("Your score (min 0.0, max 1.0)\n0.5\nReward Details \nNone\n")
+
+
+def test_what_counts_as_chosen(hat: Product) -> None:
+    """A value that occurs in the address in quotes, as WebShop looks for it.
+
+    So a quoted word of the search counts, and the name of an option; what JSON escapes never does.
+    """
+    odd = replace(hat, options=(("size", ('5"', "caf\u00e9", "size", "red")),))
+    chosen = pages.item("Go", odd).write("text_rich", address='X/"red"+hat/1/{"size": "5\\"", "a": "caf\\u00e9"}')
+    assert chosen.startswith("You have clicked red.\nYou have clicked size.\nInstruction:")
+    assert '  [button] 5" [button_]\n  [button] caf\u00e9 [button_]\n  [clicked button] size' in chosen
+
+
+def test_blanks(hat: Product) -> None:
+    """Between tags WebShop's parser keeps one blank of blanks, and nothing where there is a line break among them.
+
+    A feature stands behind a blank in its template, so that one without words is an empty part.
+    """
+    head = ["Instruction:", "Go", "Back to Search", "< Prev"]
+    page = pages.features("Go", replace(hat, bullets=("", " \t", "\n", "\u00a0", " x\ny ")))
+    assert parts(page.write("text")) == [*head, "", "", "", "x\ny"]
+    assert page.write("text_rich").endswith("< Prev [button_]\n \n \n \u00a0\n  x\ny \n")
+    for description, expected in (("", []), ("\r\n ", []), ("  ", [""]), ("\u2003", [""])):
+        assert parts(pages.description("Go", replace(hat, description=description)).write("text")) == head + expected
+    page = pages.results("Go", 1, 1, [replace(hat, title=" ")])
+    assert parts(page.write("text"))[-3:] == ["A000000001", "", "$15.0"]
+
+
+def test_texts_are_shown_as_they_are(hat: Product) -> None:
+    """What looks like HTML is text in the products' data, and so it stays."""
+    title = "<b>Hat</b> &amp; \"Cap\" 'n' \u2605\u200d\ufeff\x00"
+    page = pages.item("Go", replace(hat, title=title))
+    assert parts(page.write("text"))[-7] == title
+    assert f"\n{title}\n" in page.write("text_rich")
+
+
 def test_equal_values_are_one_clickable(hat: Product) -> None:
     """As in the dictionary in which WebShop keeps them."""
     page = pages.item("Find it", replace(hat, options=(("a", ("x", "y")), ("b", ("x",)))))

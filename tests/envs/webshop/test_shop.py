@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from prover.envs.webshop.bm25 import build
 from prover.envs.webshop.goal import Goal
 from prover.envs.webshop.product import Product
 from prover.envs.webshop.session import Session
@@ -22,6 +23,13 @@ from prover.envs.webshop.shop import Shop, parse
         ("buy now", None),
         ("", None),
         ("search[a\nb]", None),
+        ("search[a]\n[b]", ("search", "a")),
+        ("\nsearch[a]", None),
+        ("search[]]", ("search", "]")),
+        ("search[[]", ("search", "[")),
+        ("a[[b]", ("a[", "b")),
+        ("click[a[b]]", ("click[a", "b]")),
+        ("]" + "[" * 50_000, None),
     ],
 )
 def test_parse(action: str, expected: tuple[str, str] | None) -> None:
@@ -122,6 +130,14 @@ def test_shadowed_option(hat: Product, goal: Goal, small_shop: Shop) -> None:
     item = Session(task=goal.id, page="item", query="hat", number=1, asin=hat.asin)
     assert shop.step(item, "click[x]").options == (("b", "x"),)
     assert shop.step(item, "click[buy now]").done
+
+
+def test_lower_case_asin(hat: Product, goal: Goal, small_shop: Shop) -> None:
+    """A product is opened by its asin in lower case, however the data write it."""
+    low = replace(hat, asin="a00000000x")
+    shop = Shop([hat, low], build([(hat.asin, ["cap"]), (low.asin, ["hat"])]), [goal])
+    results = shop.step(Session(task=goal.id), "search[hat]")
+    assert shop.step(results, "click[a00000000x]").asin == "a00000000x"
 
 
 def test_ceiling(hat: Product, goal: Goal, small_shop: Shop) -> None:

@@ -44,6 +44,11 @@ def test_long_words_are_cut() -> None:
     assert list(map(len, words("x" * 600))) == [MAX_LENGTH, MAX_LENGTH, 90]
 
 
+def test_runs_that_are_no_words() -> None:
+    """Characters that join words are passed over where there are none, however many there are."""
+    assert words("_" * 50_000 + " a_ __b__ _\u0301_ _\u200d\U0001f44d") == ["a_", "__b__", "\u200d\U0001f44d"]
+
+
 @given(st.text())
 def test_any_text(text: str) -> None:
     """Words are parts of the text, in order, and hold all its letters and digits."""
