@@ -247,6 +247,24 @@ def study_toy(
     toy_table.show(found, seeds, rate, console)
 
 
+@app.command(name="serve-retriever")
+def serve_retriever(
+    source: Annotated[Path, typer.Argument(metavar="CONFIG_OR_DATA", help="YAML file, or a corpus or its folder.")],
+    port: Annotated[int, typer.Option("--port", help="0 for a free one.")] = 8000,
+    host: Annotated[str, typer.Option("--host", help="Address to listen at.")] = "127.0.0.1",
+    dialect: Annotated[str, typer.Option("--dialect", help="search_r1, verl_agent or rerank.")] = "search_r1",
+    topk: Annotated[int, typer.Option("--topk", min=1, help="Passages where a request does not say.")] = 3,
+) -> None:
+    """Serve passages to search over HTTP."""
+    from prover.retrieval.server import serve
+    from prover.retriever_config import ServedConfig
+    from prover.sections import load
+
+    is_config = source.suffix in (".yaml", ".yml")
+    config = load(ServedConfig, source) if is_config else ServedConfig(corpus=source)
+    serve(config, host=host, port=port, dialect=dialect, k=topk)
+
+
 @app.command()
 def version() -> None:
     """Print the version."""

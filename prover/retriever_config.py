@@ -81,10 +81,16 @@ class HttpRetrieverConfig(RetrieverSection):
     """Seconds to wait for a connection."""
     read_s: Positive = 30.0
     """Seconds to wait for (the next part of) an answer."""
+    pool_s: Positive = 30.0
+    """Seconds to wait for a free one of the connections."""
     deadline_s: Positive = 120.0
     """Seconds that a search may take with all its attempts."""
     retries: Annotated[int, Field(ge=0)] = 3
     """Further attempts after one that failed for a passing cause."""
+    pause_s: Positive = 0.5
+    """Longest pause before the first of them, in seconds; it doubles with each."""
+    longest_pause_s: Positive = 30.0
+    """Where that ends, in seconds."""
     connections: Count = 64
     """Connections at most."""
     window_s: NonNegative = 0.002
@@ -117,7 +123,7 @@ RetrieverConfig = Annotated[
 class ServedConfig(Section):
     """What ``prover serve-retriever`` serves."""
 
-    corpus: FilePath
-    """JSONL file of passages, or a folder with ``corpus.jsonl`` or ``corpus.jsonl.gz``."""
+    corpus: FilePath | None = None
+    """JSONL file of passages, or a folder with ``corpus.jsonl`` or ``corpus.jsonl.gz``; another server needs none."""
     retriever: RetrieverConfig = Bm25RetrieverConfig()
     """What searches it."""

@@ -7,6 +7,7 @@ from typing import Any
 from prover import build
 from prover.errors import ConfigError
 from prover.retrieval.cache import CachedRetriever
+from prover.retrieval.http import HttpRetriever
 from prover.retrieval.index_cache import default_cache
 from prover.retrieval.retriever import Passage, Retriever
 from prover.retriever_config import CustomRetrieverConfig, HttpRetrieverConfig, RetrieverConfig, RetrieverSection
@@ -20,7 +21,11 @@ _RETRIEVERS = {
 
 
 def open_retriever(
-    config: RetrieverConfig, passages: Sequence[Passage] | None = None, *, folder: Path | None = None
+    config: RetrieverConfig,
+    passages: Sequence[Passage] | None = None,
+    *,
+    folder: Path | None = None,
+    probe: str | None = None,
 ) -> Retriever:
     """The configured retriever with its cache of answers. One serves all threads of a process; share it.
 
@@ -29,11 +34,14 @@ def open_retriever(
         passages: the corpus; a server has its own and needs none here.
         folder: folder of the run, where ``cache: run`` keeps answers without a ``cache_path``; None keeps them in
             memory.
+        probe: a real question to ask a server at once, so that a wrong address shows before a run; not in ``replay``,
+            where nothing is ever asked.
 
     Raises:
         UnknownNameError: nothing goes by that kind.
         ConfigError: there are no passages to search, or a package is not installed.
         DataError: the passages, a model or the file of kept answers are not what they should be.
+        ServiceError: the server does not answer the probe, or finds nothing.
     """
     options = _options(config)
     if not isinstance(config, HttpRetrieverConfig):
@@ -47,6 +55,8 @@ def open_retriever(
             f"Expected retriever {config.kind!r} to have a fingerprint, search(queries, k) and close(), got "
             f"{type(retriever).__name__} without one of them."
         )
+    if probe is not None and isinstance(retriever, HttpRetriever) and config.cache != "replay":
+        retriever.probe(probe)
     if config.cache == "off":
         return retriever
     in_run = ":memory:" if folder is None else folder / "retrieval.sqlite"

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from prover.errors import ConfigError, UnknownNameError
+from prover.errors import ConfigError, ServiceError, UnknownNameError
 from prover.retrieval import Hit, Passage
 from prover.retrieval.bm25 import Bm25Retriever
 from prover.retrieval.build import open_retriever
 from prover.retrieval.cache import CachedRetriever
-from prover.retriever_config import Bm25RetrieverConfig, CustomRetrieverConfig
+from prover.retriever_config import Bm25RetrieverConfig, CustomRetrieverConfig, HttpRetrieverConfig
 
 
 class First:
@@ -71,6 +71,24 @@ def test_kept_answers(passages: Sequence[Passage], tmp_path: Path) -> None:
         assert (opened.path, opened.mode) == (expected, "run")
         assert opened.search(["salt"], 1)[0][0].passage.id == "c"
         opened.close()
+
+
+def test_a_server(script: Any, tmp_path: Path) -> None:
+    """It needs no corpus; its answers are kept, and the probe goes past them."""
+    config = HttpRetrieverConfig(url=script.url, connections=3, retries=0)
+    opened = open_retriever(config, folder=tmp_path, probe="who")
+    assert isinstance(opened, CachedRetriever)
+    assert [opened.search(["who"], 1)[0][0].passage.text for _ in range(2)] == ["about who"] * 2
+    opened.close()
+    assert len(script.asked) == 2
+    script.steps = [(404, {}, b"no")]
+    with pytest.raises(ServiceError, match="404"):
+        open_retriever(config, probe="who")
+    replayed = config.model_copy(update={"cache": "replay", "cache_path": tmp_path / "retrieval.sqlite"})
+    offline = open_retriever(replayed, probe="whence")
+    assert offline.search(["who"], 1)[0][0].passage.text == "about who"
+    offline.close()
+    assert len(script.asked) == 3
 
 
 def test_a_retriever_of_ones_own(passages: Sequence[Passage]) -> None:
