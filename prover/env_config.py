@@ -48,6 +48,9 @@ class WebshopEnvConfig(EnvSection):
     """Reward from which a purchase is a success."""
     num_products: Count | None = None
     """Take the first so many products only; all when left out."""
+    index: Literal["exact", "tantivy"] = "exact"
+    """``exact`` ranks as WebShop's Lucene does; ``tantivy`` (extra ``tantivy``) serves millions of products, but is not
+    Lucene-exact, so that results are not comparable with those of others."""
 
 
 class SearchqaEnvConfig(EnvSection):

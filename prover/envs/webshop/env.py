@@ -7,10 +7,13 @@ import gymnasium
 from prover.envs.webshop.brief import brief
 from prover.envs.webshop.catalogue import manifest, open_shop
 from prover.envs.webshop.expert import Expert
+from prover.envs.webshop.index_cache import KINDS as INDEXES
+from prover.envs.webshop.index_cache import Kind as IndexKind
 from prover.envs.webshop.page import MODES, Mode, Page
 from prover.envs.webshop.query import proposals
 from prover.envs.webshop.reward import VARIANTS, Variant
 from prover.envs.webshop.session import Session
+from prover.envs.webshop.shop import parse
 from prover.envs.webshop.split import SCHEMES, Scheme
 from prover.errors import ConfigError, EnvError, SnapshotError, UnknownNameError
 from prover.seeds import generator
@@ -43,6 +46,8 @@ class WebShopEnv(gymnasium.Env[str, str]):
         threshold: reward from which a purchase is a success.
         num_products: take the first so many products only; None takes all.
         split: The split that ``reset`` without a task draws from.
+        index: ``exact`` ranks as WebShop's Lucene does. ``tantivy``, for millions of products, is not Lucene-exact:
+            results are not comparable with those of others, and the manifest says so.
 
     >>> env = WebShopEnv()
     >>> observation, info = env.reset(options={"task": env.tasks("train")[0]})
@@ -66,18 +71,20 @@ class WebShopEnv(gymnasium.Env[str, str]):
         threshold: float = 1.0,
         num_products: int | None = None,
         split: str = "train",
+        index: IndexKind = "exact",
     ) -> None:
         _one_of("goals", goals, KINDS)
         _one_of("splits", splits, SCHEMES)
         _one_of("reward", reward, VARIANTS)
         _one_of("observation", observation, OBSERVATIONS)
+        _one_of("index", index, INDEXES)
         if not 0 < threshold <= 1:
             raise ConfigError(f"expected a threshold above 0 and at most 1, got {threshold}; rewards are 0 to 1")
         if num_products is not None and num_products < 1:
             raise ConfigError(f"expected num_products of at least 1, got {num_products}; raise it or leave it out")
         self.observation_space = UnicodeText(1_000_000)
         self.action_space = UnicodeText()
-        self._shop, self._splits = open_shop(data, goals=goals, splits=splits, num_products=num_products)
+        self._shop, self._splits = open_shop(data, goals=goals, splits=splits, num_products=num_products, index=index)
         self._variant: Variant = reward
         self._mode: Mode | Literal["brief"] = observation
         self._threshold = threshold
@@ -157,7 +164,7 @@ class WebShopEnv(gymnasium.Env[str, str]):
         return self._splits.goals[split]
 
     def manifest(self) -> dict[str, Any]:
-        """What identifies the tasks, to be kept with results: numbers and hashes of all goals and of each split."""
+        """What identifies the tasks, to be kept with results: how searches rank, and numbers and hashes of goals."""
         return manifest(self._shop, self._splits)
 
     def ceiling(self, split: str) -> float:
@@ -196,7 +203,9 @@ class WebShopEnv(gymnasium.Env[str, str]):
 
 def _admissible(page: Page, text: str) -> list[str]:
     """Clicks that the page takes, and searches on the start page; sorted. What no action can say is left out."""
-    clicks = [f"click[{what}]" for what in page.clickables if what != "search" and "[" not in what and "\n" not in what]
+    clicks = [
+        f"click[{what}]" for what in page.clickables if what != "search" and parse(f"click[{what}]") == ("click", what)
+    ]
     return sorted([*clicks, *(f"search[{query}]" for query in proposals(text))] if page.search_bar else clicks)
 
 

@@ -213,6 +213,7 @@ def test_unknown_names(env: WebShopEnv) -> None:
         ({"splits": "x"}, ConfigError),
         ({"reward": "x"}, ConfigError),
         ({"observation": "html"}, ConfigError),
+        ({"index": "lucene"}, ConfigError),
         ({"threshold": 0.0}, ConfigError),
         ({"num_products": 0}, ConfigError),
         ({"splits": "paper"}, DataError),
@@ -239,6 +240,37 @@ def test_manifest_and_ceiling(env: WebShopEnv) -> None:
     assert env.manifest()["splits"]["test"]["goals"] == len(env.tasks("test"))
     assert WebShopEnv(reward="value_match").ceiling("train") == 1.0
     assert 0.9 < env.ceiling("train") < 1.0
+
+
+def test_index() -> None:
+    """By tantivy it plays as well, and says beside its results that it is not Lucene-exact."""
+    env = WebShopEnv(index="tantivy")
+    assert (env.manifest()["index"], WebShopEnv().manifest()["index"]) == ("tantivy, not Lucene-exact", "Lucene-exact")
+    assert buy(env, env.tasks("train")[0])[1] == 1.0
+
+
+def test_what_no_action_can_say(tmp_path: Path) -> None:
+    """Options without a text or with brackets are shown, but not offered: no action is read as a click on them."""
+    values = [{"value": value} for value in ("", "a[b", "c]d", "e\nf", "Plain", "search")]
+    row = {
+        **{"asin": "B000000001", "name": "Mug", "full_description": "", "small_description": [], "pricing": "$5"},
+        **{"category": "c", "query": "q", "product_category": "p", "customization_options": {"Size": values}},
+    }
+    told = {"instruction_attributes": ["red"], "attributes": []}
+    rows = [{**row, "asin": f"B{number:09d}"} for number in range(5)]
+    (tmp_path / "items_shuffle.json").write_text(json.dumps(rows))
+    (tmp_path / "items_ins_v2.json").write_text(
+        json.dumps({one["asin"]: {**told, "instruction": f"Find me {one['asin']}"} for one in rows})
+    )
+    (tmp_path / "title_nouns.json").write_text(json.dumps({one["asin"]: ["mug"] for one in rows}))
+    env = WebShopEnv(data=str(tmp_path))
+    env.reset(options={"task": env.tasks("test")[0]})
+    env.step("search[mug]")
+    offered = env.step("click[b000000001]")[4]["admissible_actions"]
+    assert [action for action in offered if action[6:-1] in {value["value"].lower() for value in values}] == [
+        "click[c]d]",
+        "click[plain]",
+    ]
 
 
 def test_unpronounceable_options_are_not_offered(folder: Path) -> None:
