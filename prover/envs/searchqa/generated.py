@@ -254,6 +254,8 @@ def _question(form: _Form, thing: _Thing, split: str) -> Question | None:
         if fact not in end.facts:
             return None
         end = end.facts[fact]
+    if end.name == thing.name:
+        return None  # Whoever founded the town of their birth would be asked for by name.
     return Question(
         id=f"{split}-{_slug(' '.join(form.path))}-{_slug(thing.title or thing.name)}",
         text=form.text.format(thing.called),

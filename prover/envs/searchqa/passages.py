@@ -72,8 +72,8 @@ def _cut(text: str, room: int) -> str:
     if len(encoded) <= room:
         return encoded.decode()
     kept = encoded[: max(0, room)].decode("utf-8", "ignore")
-    at_blank = kept.rpartition(" ")[0]
-    return at_blank or kept
+    in_word = not text[len(kept) : len(kept) + 1].isspace()
+    return ((in_word and kept.rpartition(" ")[0]) or kept).rstrip()
 
 
 def _tagged(around: str, text: str) -> str:
