@@ -11,10 +11,21 @@ import gymnasium
 import pytest
 
 from prover import build
+from prover.backend_config import HttpBackendConfig, LocalBackendConfig
 from prover.config import FormatConfig, PolicyConfig
 from prover.env_config import AlfworldEnvConfig, CoinEnvConfig, CustomEnvConfig, LineEnvConfig, WebshopEnvConfig
 from prover.errors import ConfigError, DataError, ProverError, UnknownNameError
-from prover.judge_config import ContrastJudgeConfig, CustomJudgeConfig, NoJudgeConfig, RandomSegmentJudgeConfig
+from prover.judge_config import (
+    ContrastJudgeConfig,
+    CustomJudgeConfig,
+    DivergenceJudgeConfig,
+    EntropyJudgeConfig,
+    FixedJudgeConfig,
+    LLMJudgeConfig,
+    NoJudgeConfig,
+    OracleJudgeConfig,
+    RandomSegmentJudgeConfig,
+)
 from prover.protocols import Judge, TextEnv
 from prover.replay import ReplayEnv
 from prover.testing import CoinEnv, LineEnv
@@ -112,7 +123,9 @@ def test_entry_points_are_found(own: str, monkeypatch: pytest.MonkeyPatch) -> No
     assert env.tasks("train") == ["a", "b"]
     judge = build.judge(CustomJudgeConfig(kind="pointer", options={"finger": 2}))
     assert isinstance(judge, Judge)
-    with pytest.raises(UnknownNameError, match=r"Did you mean 'maze'\? There are alfworld, webshop, line, coin, maze"):
+    with pytest.raises(
+        UnknownNameError, match=r"Did you mean 'maze'\? There are alfworld, webshop, searchqa, line, coin, maze"
+    ):
         build.env_factory(CustomEnvConfig(kind="maz"))
 
 
@@ -184,7 +197,16 @@ def test_tasks_that_are_not_there_are_refused(own: str) -> None:
 
 @pytest.mark.parametrize(
     ("config", "name"),
-    [(ContrastJudgeConfig(), "contrast"), (RandomSegmentJudgeConfig(), "random"), (NoJudgeConfig(), "none")],
+    [
+        (ContrastJudgeConfig(), "contrast"),
+        (RandomSegmentJudgeConfig(), "random"),
+        (NoJudgeConfig(), "none"),
+        (DivergenceJudgeConfig(), "divergence"),
+        (EntropyJudgeConfig(), "entropy"),
+        (FixedJudgeConfig(), "fixed"),
+        (OracleJudgeConfig(pivots="prover.testing.line:pivots"), "oracle"),
+        (LLMJudgeConfig(backend=HttpBackendConfig(url="http://localhost:1/v1", model="m")), "llm"),
+    ],
 )
 def test_shipped_judges_are_made(config: Any, name: str) -> None:
     """Every shipped judge can be made and bears a name."""
@@ -193,12 +215,21 @@ def test_shipped_judges_are_made(config: Any, name: str) -> None:
     assert judge.name == name
 
 
+def test_the_policy_may_be_its_own_judge() -> None:
+    """A local backend without a path asks the policy that is given; without one there is nobody to ask."""
+    config = LLMJudgeConfig(backend=LocalBackendConfig())
+    with pytest.raises(ConfigError, match="Expected a policy of kind hf to ask, got NoneType"):
+        build.judge(config)
+
+
 def test_wrong_judges_are_refused(own: str) -> None:
     """A misspelt judge is named with the one that was meant."""
     with pytest.raises(UnknownNameError, match=r"There is no judge of kind 'contrst'\. Did you mean 'contrast'\?"):
         build.judge(CustomJudgeConfig(kind="contrst"))
     with pytest.raises(ConfigError, match="The judge 'own_parts:Pointer' does not take its options"):
         build.judge(CustomJudgeConfig(kind=f"{own}:Pointer", options={"toe": 1}))
+    with pytest.raises(UnknownNameError, match=r"has no 'pivot', asked for as 'prover\.testing\.line:pivot'\."):
+        build.judge(OracleJudgeConfig(pivots="prover.testing.line:pivot"))
 
 
 @pytest.mark.parametrize("kind", ["Nameless", "Slow"])

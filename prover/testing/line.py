@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import gymnasium
 
 from prover.errors import EnvError, SnapshotError, UnknownNameError
+from prover.records import Trajectory
 from prover.spaces import UnicodeText
 
 LAST_CELL = 9
@@ -23,6 +24,16 @@ class LineState(NamedTuple):
     done: bool
     invalid: bool = False
     """Whether the last action was none of the three: its answer is the current observation."""
+
+
+def pivots(trajectory: Trajectory) -> list[int]:
+    """The turns that bring a stored episode nearer to the last cell than it was before, for an ``OracleJudge``."""
+    farthest, found = -1, []
+    for turn, said in enumerate(trajectory.turns):
+        farthest = max(farthest, said.snapshot.cell)
+        if said.action == "right" and said.snapshot.cell == farthest:
+            found.append(turn)
+    return found
 
 
 class LineEnv(gymnasium.Env[str, str]):

@@ -4,7 +4,9 @@ import pytest
 
 from prover.errors import EnvError, SnapshotError, UnknownNameError
 from prover.protocols import TextEnv
+from prover.records import EndReason, Task, Trajectory, Turn
 from prover.testing import LineEnv
+from prover.testing.line import pivots
 
 
 def at(cell: int) -> LineEnv:
@@ -87,3 +89,27 @@ def test_misuse_is_told() -> None:
         env.restore({})  # type: ignore[arg-type]  # the misuse
     with pytest.raises(EnvError, match="neither"):
         LineEnv().step("look")
+
+
+def test_pivots_lead_farther_than_before() -> None:
+    """Each step to a new cell is pivotal; going back, looking, and the same step again are not."""
+    env = LineEnv()
+    env.reset(options={"task": "start-2"})
+    turns = []
+    for action in ("look", "right", "left", "right", "right", "left", "jump", "right"):
+        turns.append(Turn(text=action, action=action, result="", reward=0.0, snapshot=env.snapshot()))
+        env.step(action)
+    trajectory = Trajectory(
+        task=Task(id="start-2", split="train"),
+        member=0,
+        seed=0,
+        policy_version=0,
+        opening="",
+        turns=tuple(turns),
+        rows=(),
+        reward=0.0,
+        success=False,
+        end=EndReason.TURN_CAP,
+    )
+    # Cells 2 2 3 2 3 4 3 3: new ground in turns 1 and 4.
+    assert pivots(trajectory) == [1, 4]
