@@ -325,7 +325,7 @@ def _policy(plan: Plan, update: int, group: Group) -> tuple[str, Any, bool]:
 
 def _difference(policy: Any, group: Group) -> float:
     """Mean difference between the log-probabilities that a group was sampled with and the policy's own."""
-    rows = [row for trajectory in group.trajectories for row in trajectory.rows][:16]
+    rows = [row for trajectory in group.trajectories for row in trajectory.rows][:4]
     with torch.no_grad():
         scored = token_logprobs(policy.model, rows, which="sampled")
     sampled = np.array([rows[row].logprobs[place] for row, place in zip(scored.row, scored.place, strict=True)])
