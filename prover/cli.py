@@ -3,7 +3,6 @@
 Nothing heavy is imported before the config, the names and the data have been checked.
 """
 
-import asyncio
 import importlib
 import os
 import sys
@@ -15,13 +14,10 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from prover import __version__, build, preflight, stage
-from prover.comparison import compare
-from prover.config import RunConfig, effective_yaml, load_config, load_sft_config
+from prover import __version__, build, preflight
+from prover.config import effective_yaml, load_config, load_sft_config
 from prover.errors import ConfigError, DataError, ProverError, UnknownNameError
-from prover.evaluate import Evaluation, evaluate, number, percent
 from prover.folder import RunFolder
 from prover.judge_config import JudgeConfig, load_judges
 
@@ -97,67 +93,51 @@ def sft(words: Words = None) -> None:
 @app.command(name="eval")
 def evaluate_policy(
     words: Words = None,
-    policy: Annotated[str | None, typer.Option("--policy", help="Folder of the policy.", show_default=False)] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy", help="random, expert, default, a model's or run's folder, or a YAML file.", show_default=False
+        ),
+    ] = None,
+    episodes: Annotated[
+        int | None, typer.Option(min=1, help="Episodes of each measurement.", show_default=False)
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Measurements with other seeds.", show_default=False)] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the results.", show_default=False)] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what was interrupted in --out.")] = False,
+    allow_leak: Annotated[bool, typer.Option("--allow-leak", help="Measure on a leaked split; marks it.")] = False,
 ) -> None:
-    """Measure a policy's success."""
+    """Measure a policy's success on a suite (a manifest) or as the config of a run says."""
+    from prover.bench import command, report
+
     path, overrides = _config_and_overrides(words)
-    config = load_config(path, overrides)
-    if policy is not None:
-        config = config.model_copy(update={"policy": config.policy.model_copy(update={"path": policy})})
-    preflight.check_config(config)
+    if resume and out is None:
+        raise ConfigError("Expected --out DIR with --resume, got none. Name the folder of what was interrupted.")
     folder = out or Path("runs") / f"eval-{time.strftime('%Y%m%d-%H%M%S')}"
-    RunFolder(folder).check(effective_yaml(config))
-    results = asyncio.run(_evaluations(config))
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.yaml").write_text(effective_yaml(config), encoding="utf-8")
-    for result in results:
-        result.save(folder / f"{result.split}-T{result.temperature:g}.json")
-        _show(result)
-    print(f"Results with every episode: {folder}")
-
-
-async def _evaluations(config: RunConfig) -> list[Evaluation]:
-    """One evaluation per temperature."""
-    settings, policy = config.evaluation, build.policy(config.policy)
-    tasks, provenance = stage.tasks(config.env, settings.split), stage.provenance(config.env, settings.split)
-    async with stage.host_pool(config) as hosts:
-        player = await stage.probed(stage.rollout(config, policy, hosts), tasks[0])
-        return [
-            await evaluate(
-                player,
-                tasks,
-                settings.episodes,
-                temperature=temperature,
-                seed=settings.seed,
-                provenance=provenance,
-            )
-            for temperature in settings.temperatures
-        ]
+    try:
+        found = command.evaluate(
+            path, overrides, policy, folder, episodes=episodes, seeds=seeds, resume=resume, allow_leak=allow_leak
+        )
+    except KeyboardInterrupt:
+        print(f"stopped; the same command with --resume --out {folder} goes on", file=sys.stderr)
+        raise typer.Exit(130) from None
+    report.print_all(report.summary(found))
+    print(f"95% intervals. Results with every episode: {folder}")
 
 
 @app.command(name="compare")
 def compare_results(
-    before: Annotated[Path, typer.Argument(help="Run folder, or one result file.")],
-    after: Annotated[Path, typer.Argument(help="Run folder or result file to compare with it.")],
+    before: Annotated[Path, typer.Argument(help="Run folder, folder of results, or one result file.")],
+    after: Annotated[Path, typer.Argument(help="What to compare with it.")],
 ) -> None:
     """Compare two runs or results, task by task."""
-    results = [_results(before), _results(after)]
-    shared = [key for key in results[0] if key in results[1]]
-    if not shared:
-        raise DataError(
-            f"Expected results of the same split and temperature in {before} and {after}, got {list(results[0])} and "
-            f"{list(results[1])}. Evaluate both alike."
-        )
-    table = Table("split", "temperature", "before", "after", "difference", "95% interval", "tasks")
-    for key in shared:
-        found = compare(results[0][key], results[1][key])
-        difference = found.difference
-        bounds = "n/a" if difference.low is None else f"{difference.low:+.1%} to {difference.high:+.1%}"
-        cells = (f"{found.before:.1%}", f"{found.after:.1%}", f"{difference.mean:+.1%}", bounds, str(difference.n))
-        table.add_row(key[0], f"{key[1]:g}", *cells)
-    Console().print(table)
-    print(f"On the tasks that both played. Before: {before}, after: {after}, each with its last evaluation.")
+    from prover.bench import report, results
+
+    report.print_all(report.comparison(results.pairs(results.read(before), results.read(after))))
+    print(
+        "Success in %, on the tasks that both played; p of McNemar's exact test where each task was played once, of a "
+        f"permutation test otherwise.\nBefore: {before}, after: {after}; of a run, its last evaluation."
+    )
 
 
 @app.command(name="judge")
@@ -179,13 +159,14 @@ def judge_again(
     """Compare judges on the stored groups of a run."""
     config = None if run is None else load_config(run / "config.yaml")
     settings = load_judges(judges or [], default=config.judge if config else None)
-    made = {name: build.judge(section) for name, section in settings.items()}
     if check:
         _check_judges({name: settings[name] for name in settings if name != "random_segment"})
         return
     if run is None or config is None:
         raise ConfigError("Expected the folder of a run, got none. Name one, or check a judge alone with --check.")
     preflight.check_packages()
+    folder = out or run / "judged"
+    made = {name: build.judge(section, folder=folder) for name, section in settings.items()}
 
     from prover.judge_table import print_summary
     from prover.rejudge import Plan, rejudge
@@ -193,7 +174,7 @@ def judge_again(
     plan = Plan(
         config=config,
         run=run,
-        out=out or run / "judged",
+        out=folder,
         judges=made,
         settings={name: section.model_dump(mode="json") for name, section in settings.items()},
         groups=groups,
@@ -278,35 +259,9 @@ def _config_and_overrides(words: Sequence[str] | None) -> tuple[Path | None, lis
     return Path(words[0]), list(words[1:])
 
 
-def _results(path: Path) -> dict[tuple[str, float], Evaluation]:
-    """The last result of each split and temperature in a run folder, or the one in a file."""
-    if path.is_dir():
-        folder = path / "evaluations" if (path / "evaluations").is_dir() else path
-        # Names begin with the number of updates, so that the last one in order is the last one measured.
-        files = sorted(folder.glob("*.json"))
-    else:
-        files = [path]
-    found = [Evaluation.load(file) for file in files]
-    if not found:
-        raise DataError(f"Expected result files (*.json) in {path}, got none. Evaluate first, with `prover eval`.")
-    return {(result.split, result.temperature): result for result in found}
-
-
 def _print_event(event: str, metrics: Mapping[str, Any]) -> None:
     values = (f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in metrics.items())
     print(f"{event}: {', '.join(values)}", flush=True)
-
-
-def _show(result: Evaluation) -> None:
-    print(f"{result.split} at temperature {result.temperature:g}: {result.text()}")
-    kinds = {kind: part for kind, part in result.by_kind().items() if kind}
-    if len(kinds) > 1:
-        table = Table("task type", "success in %", *result.means(), "n")
-        for kind, part in kinds.items():
-            means = part.means()
-            figures = [number(means[name].mean, None) if name in means else "" for name in result.means()]
-            table.add_row(kind, percent(part.rate, part.interval()), *figures, str(part.n))
-        Console().print(table)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -194,7 +194,7 @@ def sign_flip(differences: Sequence[float], *, draws: int = 10_000, seed: int = 
             sums = np.concatenate([sums + size, sums - size])
         return float((np.abs(sums) >= observed).mean())
     rng = generator(seed)
-    hits = sum(abs(float(rng.choice((-1.0, 1.0), len(sizes)) @ sizes)) >= observed for _ in range(draws))
+    hits = sum(bool(abs(rng.choice((-1.0, 1.0), len(sizes)) @ sizes) >= observed) for _ in range(draws))
     return (hits + 1) / (draws + 1)
 
 

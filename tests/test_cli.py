@@ -1,6 +1,7 @@
 """The command line: exit codes, messages, and what reaches the commands' bodies."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,10 +10,17 @@ from typing import Any
 
 import pytest
 
-from prover import cli
+from prover import build, cli
 from prover.config import effective_yaml, load_config
 from prover.evaluate import Episode, Evaluation
 from prover.testing import UniformPolicy
+
+
+class Uniform(UniformPolicy):
+    """Chance, as if it were a model."""
+
+    def forget(self) -> None:
+        """Nothing is kept."""
 
 
 def run(*words: str) -> int:
@@ -68,7 +76,7 @@ def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         (["train", "env.kind=linne"], "error: There is no environment of kind 'linne'. Did you mean 'line'?"),
         (["train", "env.kind=line", "policy.path=no"], "error: Expected a folder with a model"),
         (["train", "env.kind=line", "--resume"], "error: Expected --run DIR with --resume"),
-        (["eval", "env.kind=line", "--policy", "no"], "error: Expected a folder with a model"),
+        (["eval", "env.kind=line", "--policy", "no"], "error: expected a policy (random, expert, default, "),
         (["sft"], "error: config: out is missing"),
         (["compare", "a", "b"], "error: "),
         (["train", "--nonsense"], "Usage: prover train"),
@@ -154,8 +162,10 @@ def test_compare_takes_files_and_runs(tmp_path: Path, capsys: pytest.CaptureFixt
     result("1111", 0.5).save(folder / "update-000040-T0.5.json")
     result("1000").save(tmp_path / "single.json")
     assert run("compare", str(tmp_path / "single.json"), str(tmp_path / "run")) == 0
-    row = next(line for line in capsys.readouterr().out.splitlines() if line.count("%") >= 3)
-    assert row.split()[1:10:2][:5] == ["test", "1", "25.0%", "75.0%", "+50.0%"]
+    row = next(line for line in capsys.readouterr().out.splitlines() if "success  " in line)
+    # Two gains and no loss of two tasks: p = 2 / 2**2.
+    assert row.split()[:6] == ["test", "1", "success", "25.0", "75.0", "+50.0"]
+    assert row.strip().split("]")[1].split(maxsplit=2) == ["0.500", "4", "no difference shown"]
 
 
 def test_compare_needs_something_in_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,34 +176,42 @@ def test_compare_needs_something_in_common(tmp_path: Path, capsys: pytest.Captur
     assert "Evaluate both alike" in capsys.readouterr().err
 
 
-def test_eval_saves_and_shows_each_temperature(
+def test_eval_measures_at_every_temperature(
     model: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A result per temperature lies in the folder with its config; one line each is printed; none is overwritten."""
-    seen: list[Any] = []
-
-    async def evaluations(config: Any) -> list[Evaluation]:
-        seen.append(config)
-        return [result("1100"), result("1110", 0.5)]
-
-    monkeypatch.setattr(cli, "_evaluations", evaluations)
-    assert run("eval", "env.kind=line", "--policy", "model", "--out", "results") == 0
-    assert seen[0].policy.path == "model"
-    assert load_config("results/config.yaml") == seen[0]
-    assert run("eval", "env.kind=line", "--policy", "model", "--out", "results") == 2
-    assert json.loads(Path("results/test-T0.5.json").read_text())["success"] == 0.75
-    assert "test at temperature 1: success 50.0 [15.0, 85.0] %, n=4\n" in capsys.readouterr().out
-
-
-def test_eval_plays_the_test_tasks_at_every_temperature(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each temperature has its own result of as many episodes as asked for, the same when it is done again."""
-    monkeypatch.setattr(cli.build, "policy", lambda config: UniformPolicy())
-    settings = ["env.kind=line", model, "evaluation.episodes=18", "evaluation.temperatures=[1.0, 0.5]"]
+    monkeypatch.setattr(build, "policy", lambda config: Uniform())
+    settings = ["env.kind=line", model, "evaluation.episodes=18", "evaluation.temperatures=[1.0, 0.5]", "--allow-leak"]
     for folder in ("first", "second"):
         assert run("eval", *settings, "--out", folder) == 0
-    stored = [json.loads(Path(f"first/test-T{temperature}.json").read_text()) for temperature in ("1", "0.5")]
-    assert [(one["n"], one["temperature"], one["split"]) for one in stored] == [(18, 1.0, "test"), (18, 0.5, "test")]
-    assert Path("first/test-T1.json").read_bytes() == Path("second/test-T1.json").read_bytes()
+    shown = capsys.readouterr().out
+    assert shown.count("LEAKED SPLIT") == 4
+    stored = [
+        [json.loads(Path(f"{folder}/test-model-T{heat}-s0.json").read_text()) for heat in ("1", "0.5")]
+        for folder in ("first", "second")
+    ]
+    assert [(one["n"], one["temperature"], one["split"]) for one in stored[0]] == [(18, 1.0, "test"), (18, 0.5, "test")]
+    assert [one["episodes"] for one in stored[0]] == [one["episodes"] for one in stored[1]]
+    assert load_config("first/test.config.yaml").evaluation.episodes == 18
+
+
+def test_eval_refuses_a_leaked_split(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The toy walk has the same tasks in every split; the message counts them and says what to do."""
+    assert run("eval", "env.kind=line", "--policy", "random") == 2
+    assert re.search(r"leaked split: split 'test' shares 9 ids .* --allow-leak", capsys.readouterr().err)
+
+
+def test_eval_keeps_results_and_goes_on(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is overwritten; with --resume what is there is shown again, without it the command ends."""
+    words = ["eval", "env.kind=line", "--policy", "random", "--allow-leak", "--out", "results", "--episodes", "9"]
+    assert run(*words) == 0
+    first = Path("results/test-random-s0.json").read_bytes()
+    assert run(*words) == 2
+    assert "holds one; choose another with --out" in capsys.readouterr().err
+    assert run(*words, "--resume") == 0
+    assert Path("results/test-random-s0.json").read_bytes() == first
+    assert run(*words[:5], "--resume") == 2
+    assert "Expected --out DIR with --resume" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("passed", "code"), [(True, 0), (False, 1)])

@@ -4,6 +4,7 @@
 """
 
 import difflib
+import json
 import os
 import re
 import warnings
@@ -107,6 +108,15 @@ class GameFolder:
         """
         return _counted(self._file(task_id))
 
+    def content(self, task_id: str) -> str:
+        """What a task's game is, but for its name: layout, objects and goal in ALFWorld's own words.
+
+        Raises:
+            UnknownNameError: there is no such task.
+            DataError: the game is damaged.
+        """
+        return _content(self._file(task_id))
+
     def _file(self, task_id: str) -> Path:
         parts = task_id.split("/")
         if len(parts) == 3 and parts[0] in SPLITS and not {"", ".", ".."} & set(parts):
@@ -173,6 +183,16 @@ def _state(file: str) -> str:
 @lru_cache(maxsize=128)
 def _loaded(file: Path) -> Game:
     return Game.load(file)
+
+
+def _content(file: Path) -> str:
+    try:
+        problem = str(json.loads(file.read_text(encoding="utf-8"))["pddl_problem"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"expected a game with a pddl_problem in {file}, got {type(error).__name__}: {error}; {_how_to_get()}"
+        ) from error
+    return problem.partition("(:domain")[2]
 
 
 @cache

@@ -42,6 +42,9 @@ class Games(Protocol):
     def n_receptacles(self, task_id: str) -> int:
         """The number of receptacles in a task's game."""
 
+    def content(self, task_id: str) -> str:
+        """What a task's game is, whatever its id."""
+
 
 class ALFWorldEnv(gymnasium.Env[str, str]):
     """Household tasks in text: stock ALFWorld's texts, commands and goals, a thousand times faster.
@@ -174,6 +177,17 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
             self._tasks[split] = kept
         return self._tasks[split]
 
+    def goal(self, task: str) -> str:
+        """What makes a task the same as another under another id: the whole game.
+
+        Openings do not: many games share furniture and goal, and differ in what lies where.
+
+        Raises:
+            UnknownNameError: there is no such task.
+            DataError: the game is damaged.
+        """
+        return self._games.content(task)
+
     def expert(self, seed: int) -> Expert:
         """A scripted player of the current episode, for demonstrations; see ``Expert`` for what it is told.
 
@@ -231,3 +245,8 @@ class _Households:
         from prover.envs.alfworld import households
 
         return households.n_receptacles(task_id)
+
+    def content(self, task_id: str) -> str:
+        from prover.envs.alfworld import households
+
+        return f"household {households.seed_of(task_id)}"

@@ -117,3 +117,20 @@ def test_official_layout(some_games: Path) -> None:
                 game = folder.load(task)
                 assert game.task_type == folder.task_type(task)
                 assert len(game.receptacles) == folder.n_receptacles(task)
+
+
+def test_copied_games_have_equal_contents(write: Callable[..., Path], folder: GameFolder, kitchen_text: str) -> None:
+    """The name of the problem is no part of it, what lies where is."""
+    write("train/a/trial_T1")
+    write("train/a/trial_T2", pddl_problem=kitchen_text.replace("(problem ", "(problem other_"))
+    write("train/a/trial_T3", pddl_problem=kitchen_text.replace("ShelfType", "DeskType"))
+    first, copied, other = (folder.content(f"train/a/trial_T{number}") for number in (1, 2, 3))
+    assert first == copied
+    assert first != other
+
+
+def test_contents_of_a_damaged_game(write: Callable[..., Path], folder: GameFolder) -> None:
+    """The message names the file."""
+    write("train/a/trial_T1", text="{}")
+    with pytest.raises(DataError, match=r"pddl_problem in .*trial_T1"):
+        folder.content("train/a/trial_T1")

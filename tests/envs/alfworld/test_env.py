@@ -248,3 +248,11 @@ def test_the_expert_of_the_environment_wins_every_generated_game() -> None:
     turns = [played(env, task, seed=0) for task in tasks]
     assert max(turns) <= 50
     assert turns[-1] > 30
+
+
+def test_households_are_told_apart_by_their_seeds(env: ALFWorldEnv) -> None:
+    """Tasks of equal number and type in two splits are two households, and ids that do not exist are refused."""
+    tasks = [task for split in ("train", "dev", "test") for task in env.tasks(split)[:50]]
+    assert len({env.goal(task) for task in tasks}) == 150
+    with pytest.raises(UnknownNameError, match="the id of a household"):
+        env.goal("train/kitchen-cool-999999")
