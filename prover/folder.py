@@ -5,6 +5,7 @@
     config.yaml          effective config, every default spelt out
     versions.json        versions of ProVer, Python and the packages that decide results; seed
     metrics.jsonl        one line per update
+    judge_cache.jsonl    judgements of a chat model, so that none is paid for twice
     trajectories.jsonl   readable episodes: task, turns, outcome, proposal, both success rates, credit
     evaluations/         results of `evaluate`, with every episode
     checkpoints/         see prover.checkpoint

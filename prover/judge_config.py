@@ -101,12 +101,12 @@ class LLMJudgeConfig(Section):
     cache: Literal["on", "off", "replay"] = "on"
     """Whether judgements are stored and found again; ``replay`` takes stored ones only and asks nobody."""
     cache_path: FilePath | None = None
-    """File of the judgements; ``judgements.jsonl`` in the run folder when left out."""
+    """File of the judgements; ``judge_cache.jsonl`` in the run folder when left out."""
 
     @model_validator(mode="after")
     def _names_a_file_to_replay(self) -> Self:
         if self.cache == "replay" and self.cache_path is None:
-            raise ValueError("cache: replay needs cache_path, the judgements.jsonl of the run to replay")
+            raise ValueError("cache: replay needs cache_path, the judge_cache.jsonl of the run to replay")
         return self
 
 

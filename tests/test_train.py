@@ -169,7 +169,7 @@ def test_a_judge_tells_what_it_took_and_is_not_paid_twice(
     first = train(configure(tmp_path / "a", line_policy, *own))
     told = [line["judge"] for line in metrics(first)]
     assert sum(line["prompt_tokens"] for line in told) > 0
-    stored = tmp_path / "a" / "judgements.jsonl"
+    stored = tmp_path / "a" / "judge_cache.jsonl"
     assert len(stored.read_text().splitlines()) == sum(line["judged"] for line in told) > 0
     replay = (*own, "judge.cache=replay", f"judge.cache_path={stored}")
     second = train(configure(tmp_path / "b", line_policy, *replay))

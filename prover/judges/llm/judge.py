@@ -105,7 +105,7 @@ class LLMJudge:
             backend: Opens the chat model of that section; not called where judgements are replayed.
             folder: Run folder, for judgements that have no file of their own; None stores those nowhere.
         """
-        path = config.cache_path or (None if folder is None else folder / "judgements.jsonl")
+        path = config.cache_path or (None if folder is None else folder / "judge_cache.jsonl")
         return cls(
             Offline() if config.cache == "replay" else backend(),
             identity=config.backend.model_dump_json(exclude=_OPERATION),

@@ -18,7 +18,7 @@ STEPS = [("look", "A desk."), ("wait", "Nothing.")]
 
 def test_judgements_are_found_by_another_reader(tmp_path: Path) -> None:
     """Both kinds come back equal, in this process and in the next, and nothing is written twice."""
-    cache = JudgementCache(tmp_path / "below" / "judgements.jsonl")
+    cache = JudgementCache(tmp_path / "below" / "judge_cache.jsonl")
     assert cache.get("a") is None
     assert not cache.path.exists()
     cache.put("a", PROPOSAL, task="t", seed=7)
@@ -33,7 +33,7 @@ def test_judgements_are_found_by_another_reader(tmp_path: Path) -> None:
 
 def test_a_line_that_was_cut_is_passed_over(tmp_path: Path) -> None:
     """What a stopped run had begun to write harms neither what stands before nor what comes after."""
-    path = tmp_path / "judgements.jsonl"
+    path = tmp_path / "judge_cache.jsonl"
     JudgementCache(path).put("a", PROPOSAL)
     with path.open("a", encoding="utf-8") as lines:
         lines.write('{"key": "b", "propo')

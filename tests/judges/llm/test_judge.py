@@ -236,9 +236,9 @@ CAUSES = [
 def test_an_outage_is_no_verdict(group: Group, cause: str, tmp_path: Path) -> None:
     """Whatever the service fails with, there is no proposal, the cause is named, and nothing is stored."""
     backend = ScriptedBackend([ServiceError("planted", cause)])
-    judge = LLMJudge(backend, cache=JudgementCache(tmp_path / "judgements.jsonl"))
+    judge = LLMJudge(backend, cache=JudgementCache(tmp_path / "judge_cache.jsonl"))
     assert judged(judge, group) == NoProposal(reason=f"judge_{cause}", detail="planted")
-    assert not (tmp_path / "judgements.jsonl").exists()
+    assert not (tmp_path / "judge_cache.jsonl").exists()
 
 
 class Silent(ScriptedBackend):
@@ -305,7 +305,7 @@ def test_who_always_names_the_first_listed_flips(group_of: Groups, good: Any) ->
 
 def test_judgements_are_paid_once(group: Group, group_of: Groups, good: Any, tmp_path: Path) -> None:
     """The same group is found again by another judge with the same settings, whatever the seed; others are not."""
-    path = tmp_path / "judgements.jsonl"
+    path = tmp_path / "judge_cache.jsonl"
     first = judged(LLMJudge(ScriptedBackend([good()]), cache=JudgementCache(path)), group, seed=1)
     nobody = LLMJudge(Offline(), identity="scripted", cache=JudgementCache(path))
     assert judged(nobody, group, seed=2) == first
@@ -321,7 +321,7 @@ def test_judgements_are_paid_once(group: Group, group_of: Groups, good: Any, tmp
 
 def test_refusals_are_remembered_too(group: Group, tmp_path: Path) -> None:
     """A group that a model could not judge was paid for as well."""
-    cache = JudgementCache(tmp_path / "judgements.jsonl")
+    cache = JudgementCache(tmp_path / "judge_cache.jsonl")
     judged(LLMJudge(ScriptedBackend(["no idea"], repeat=True), cache=cache), group)
     assert judged(LLMJudge(ScriptedBackend([]), cache=cache), group).reason == "refused_no_object"
 
@@ -329,7 +329,7 @@ def test_refusals_are_remembered_too(group: Group, tmp_path: Path) -> None:
 def test_equal_groups_in_flight_are_asked_about_once(group: Group, good: Any, tmp_path: Path) -> None:
     """Of eight equal groups judged at once, one is paid for."""
     backend = ScriptedBackend([good()])
-    judge = LLMJudge(backend, cache=JudgementCache(tmp_path / "judgements.jsonl"))
+    judge = LLMJudge(backend, cache=JudgementCache(tmp_path / "judge_cache.jsonl"))
 
     async def at_once() -> list[Proposal | NoProposal]:
         return await asyncio.gather(*(judge.propose(group, seed=seed) for seed in range(8)))
@@ -403,7 +403,7 @@ def test_it_is_made_from_its_section(tmp_path: Path) -> None:
     assert (judge.mode, judge.tools, judge.max_length) == ("single", ("list_actions",), 2)
     assert (judge.temperature, judge.two_orders) == (0.5, True)
     assert judge.cache is not None
-    assert judge.cache.path == tmp_path / "judgements.jsonl"
+    assert judge.cache.path == tmp_path / "judge_cache.jsonl"
     assert LLMJudge.of(config, lambda: backend, None).cache is None
     assert LLMJudge.of(config.model_copy(update={"cache": "off"}), lambda: backend, tmp_path).cache is None
     named = config.model_copy(update={"cache": "replay", "cache_path": tmp_path / "x.jsonl"})
