@@ -1,33 +1,25 @@
 """BM25 in this process: the retriever to use for corpora of up to about a million passages.
 
-The scores are those of Lucene's formula (``k1`` 1.2, ``b`` 0.75) over title and text, computed by bm25s. Terms are runs
-of at least two word characters in lower case, without English stop words, reduced by Porter's stemmer.
+The scores are those of Lucene's formula (``k1`` 1.2, ``b`` 0.75) over title and text, computed by bm25s. See
+``prover.retrieval.terms`` for what counts as a term.
 """
 
-import re
-import threading
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
 import bm25s
 import numpy as np
-import Stemmer
-from bm25s.stopwords import STOPWORDS_EN
 
 from prover.errors import ConfigError, DataError
 from prover.retrieval.corpus import digest, in_order
 from prover.retrieval.index_cache import cached
 from prover.retrieval.ranking import best
 from prover.retrieval.retriever import Hit, Passage
+from prover.retrieval.terms import terms
 
 _VERSION = 1
 """Counts changes of the terms and of the ranking."""
-
-_words = re.compile(r"\b\w\w+\b").findall
-_STOP = frozenset(STOPWORDS_EN)
-_stemmer = Stemmer.Stemmer("porter")
-_stemmer_lock = threading.Lock()  # A stemmer has one buffer.
 
 
 class Bm25Retriever:
@@ -51,8 +43,7 @@ class Bm25Retriever:
         self._index = cached(
             f"bm25-{self.fingerprint}",
             cache,
-            make=lambda: _made(self._passages, k1, b),
-            write=lambda index, folder: index.save(folder),
+            make=lambda folder: _made(self._passages, k1, b, folder),
             read=_read,
         )
 
@@ -68,10 +59,10 @@ class Bm25Retriever:
 
     def _answer(self, query: str, k: int) -> tuple[Hit, ...]:
         known = self._index.vocab_dict
-        terms = [known[term] for term in _terms(query) if term in known]
-        if not terms:
+        wanted = [known[term] for term in terms(query) if term in known]
+        if not wanted:
             return ()
-        scores = self._index.get_scores_from_ids(terms)
+        scores = self._index.get_scores_from_ids(wanted)
         return tuple(
             Hit(passage=self._passages[place], score=float(scores[place])) for place in best(scores, k, above=0)
         )
@@ -82,30 +73,18 @@ def _fingerprint(corpus: str, k1: float, b: float) -> str:
     return sha256(how.encode()).hexdigest()[:32]
 
 
-def _terms(text: str) -> list[str]:
-    words = [word for word in _words(text.lower()) if word not in _STOP]
-    with _stemmer_lock:
-        stems: list[str] = _stemmer.stemWords(words)
-    return stems
-
-
-def _made(passages: Iterable[Passage], k1: float, b: float) -> bm25s.BM25:
+def _made(passages: Iterable[Passage], k1: float, b: float, folder: Path | None) -> bm25s.BM25:
     numbers: dict[str, int] = {}
-    of_word: dict[str, int] = {}  # Each word is stemmed once.
-    rows = []
-    for passage in passages:
-        row = []
-        for word in _words(f"{passage.title}\n{passage.text}".lower()):
-            if word in _STOP:
-                continue
-            if word not in of_word:
-                of_word[word] = numbers.setdefault(_stemmer.stemWord(word), len(numbers))
-            row.append(of_word[word])
-        rows.append(row)
+    rows = [
+        [numbers.setdefault(term, len(numbers)) for term in terms(f"{passage.title}\n{passage.text}")]
+        for passage in passages
+    ]
     if not numbers:
         raise DataError("Expected passages with words to search for, got none. Check the corpus.")
     index = bm25s.BM25(k1=k1, b=b, method="lucene", backend="numpy", csc_backend="numpy")
     index.index((rows, numbers), create_empty_token=False, show_progress=False)
+    if folder is not None:
+        index.save(folder)
     return index
 
 

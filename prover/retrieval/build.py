@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from prover import build
 from prover.errors import ConfigError
 from prover.retrieval.cache import CachedRetriever
-from prover.retrieval.http import HttpRetriever
 from prover.retrieval.index_cache import default_cache
 from prover.retrieval.retriever import Passage, Retriever
 from prover.retriever_config import CustomRetrieverConfig, HttpRetrieverConfig, RetrieverConfig, RetrieverSection
+
+if TYPE_CHECKING:
+    from prover.retrieval.http import HttpRetriever
 
 _RETRIEVERS = {
     "bm25": "prover.retrieval.bm25:Bm25Retriever",
@@ -55,12 +57,16 @@ def open_retriever(
             f"Expected retriever {config.kind!r} to have a fingerprint, search(queries, k) and close(), got "
             f"{type(retriever).__name__} without one of them."
         )
-    if probe is not None and isinstance(retriever, HttpRetriever) and config.cache != "replay":
-        retriever.probe(probe)
-    if config.cache == "off":
-        return retriever
-    in_run = ":memory:" if folder is None else folder / "retrieval.sqlite"
-    return CachedRetriever(retriever, config.cache_path or in_run, config.cache)
+    try:
+        if probe is not None and isinstance(config, HttpRetrieverConfig) and config.cache != "replay":
+            cast("HttpRetriever", retriever).probe(probe)
+        if config.cache == "off":
+            return retriever
+        in_run = ":memory:" if folder is None else folder / "retrieval.sqlite"
+        return CachedRetriever(retriever, config.cache_path or in_run, config.cache)
+    except BaseException:
+        retriever.close()
+        raise
 
 
 def _options(config: RetrieverConfig) -> dict[str, Any]:

@@ -24,32 +24,23 @@ def default_cache() -> Path:
 
 
 def cached(
-    name: str,
-    cache: Path | None,
-    *,
-    make: Callable[[], Index],
-    write: Callable[[Index, Path], None],
-    read: Callable[[Path], Index],
+    name: str, cache: Path | None, *, make: Callable[[Path | None], Index], read: Callable[[Path], Index]
 ) -> Index:
     """An index from the cache, or else made now and left there.
 
     Args:
         name: kind and fingerprint: everything that the index depends on.
         cache: folder of caches; None keeps nothing on disk. One that cannot be written is done without.
-        make: makes the index in memory.
-        write: writes it into an empty folder, as files without subfolders.
-        read: reads what ``write`` wrote, preferably as memory maps.
+        make: makes the index, and leaves it in an empty folder if one is given, as files without subfolders.
+        read: reads such a folder, preferably as memory maps.
     """
     if cache is None:
-        return make()
+        return make(None)
     folder = cache / "retrieval" / name
     if not _is_whole(folder):
-        made = make()
-        _store(made, folder, write)
-        if not _is_whole(folder):
-            return made
-    # Also right after it was made: the maps are shared with other processes, and the working memory is given back.
-    return read(folder)
+        _store(folder, make)
+    # Read also right after it was made: the maps are shared with other processes, and working memory is given back.
+    return read(folder) if _is_whole(folder) else make(None)
 
 
 def _is_whole(folder: Path) -> bool:
@@ -60,7 +51,7 @@ def _is_whole(folder: Path) -> bool:
         return False
 
 
-def _store(index: Index, folder: Path, write: Callable[[Index, Path], None]) -> None:
+def _store(folder: Path, make: Callable[[Path | None], object]) -> None:
     """Write into a folder beside and rename it, so that no other process sees half of it."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +59,7 @@ def _store(index: Index, folder: Path, write: Callable[[Index, Path], None]) -> 
     except OSError:
         return  # Without a cache everything works, only slower.
     try:
-        write(index, beside)
+        make(beside)
         files = [file for file in sorted(beside.iterdir()) if not file.name.startswith(".")]
         mark = {"digests": {file.name: _digest(file) for file in files}}
         (beside / _MARK).write_text(json.dumps(mark), encoding="utf-8")

@@ -15,17 +15,16 @@ class Words:
         self.read = 0
 
     def open(self, cache: Path | None) -> list[str]:
-        return cached("words-1", cache, make=self._make, write=self._write, read=self._read)
+        return cached("words-1", cache, make=self.make, read=self.load)
 
-    def _make(self) -> list[str]:
+    def make(self, folder: Path | None) -> list[str]:
         self.made += 1
+        if folder is not None:
+            (folder / "first.txt").write_text("salt")
+            (folder / "second.txt").write_text("sea")
         return ["salt", "sea"]
 
-    def _write(self, words: list[str], folder: Path) -> None:
-        (folder / "first.txt").write_text(words[0])
-        (folder / "second.txt").write_text(words[1])
-
-    def _read(self, folder: Path) -> list[str]:
+    def load(self, folder: Path) -> list[str]:
         self.read += 1
         return [(folder / "first.txt").read_text(), (folder / "second.txt").read_text()]
 
@@ -77,11 +76,11 @@ def test_another_process_was_faster(tmp_path: Path) -> None:
     """A whole index that appears meanwhile is taken, and nothing is left behind."""
     words, faster = Words(), Words()
 
-    def make() -> list[str]:
+    def make(folder: Path | None) -> list[str]:
         faster.open(tmp_path)
-        return words._make()
+        return words.make(folder)
 
-    assert cached("words-1", tmp_path, make=make, write=words._write, read=words._read) == ["salt", "sea"]
+    assert cached("words-1", tmp_path, make=make, read=words.load) == ["salt", "sea"]
     assert (words.made, words.read, faster.made) == (1, 1, 1)
     assert [path.name for path in (tmp_path / "retrieval").iterdir()] == ["words-1"]
 
@@ -90,3 +89,17 @@ def test_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """``XDG_CACHE_HOME`` names it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert default_cache() == tmp_path / "prover"
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """An index that cannot be written to the end is kept in memory, and nothing is left behind."""
+    words = Words()
+
+    def make(folder: Path | None) -> list[str]:
+        if folder is not None:
+            (folder / "first.txt").write_text("sa")
+            raise OSError("no space left on device")
+        return words.make(None)
+
+    assert cached("words-1", tmp_path, make=make, read=words.load) == ["salt", "sea"]
+    assert list((tmp_path / "retrieval").iterdir()) == []
