@@ -21,7 +21,8 @@ def print_summary(summary: Summary, out: Path, console: Console | None = None) -
         f"{summary.stored} stored groups, {summary.eligible} judged, {len(summary.left_out)} of these left out. "
         f"K = {summary.continuations} continuations before and after a segment.",
         "n: segments measured. delta: success rate after the segment minus before it; 95% intervals over tasks.",
-        f"minus random: less the delta of {NULL} in the same groups. Below or about 0, the judge finds nothing.",
+        "minus random: less the delta of a random segment of the same length in the same success. About 0 or below, "
+        "the judge finds nothing.",
     ]
     notes += [f"Left out: {reason}" for reason in dict.fromkeys(summary.left_out[:3])]
     notes += [

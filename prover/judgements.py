@@ -1,7 +1,8 @@
 """What judges said of stored groups and what it was worth: records as lines of a file, and a table made of them.
 
-Every judge is compared with ``random_segment`` on the groups in which both were measured, since being further along a
-success raises the success rate whoever chose the segment. Groups of one task are one piece of evidence.
+Being further along a success raises the success rate whoever chose the segment, and the more so the longer it is. So
+every segment is compared with a random one of its length in the same success. Groups of one task are one piece of
+evidence.
 """
 
 import json
@@ -18,7 +19,7 @@ from prover.estimates import MeanInterval, clustered_mean, wilson
 from prover.records import Arm, Estimate, Proposal, Segment
 
 NULL = "random_segment"
-"""The judge that others are compared with."""
+"""The judge that is always there: its segments are those that others of the same length are compared with."""
 Place = tuple[int, int]
 """Update and index of a group."""
 
@@ -41,6 +42,8 @@ class Judgement:
     detail: str = ""
     proposal: Proposal | None = None
     estimate: Estimate | None = None
+    null: Estimate | None = None
+    """Of a random segment of the same length in the same success."""
     seconds: float = 0.0
     """Wall time of the judge, per group of those that it was asked at once."""
     tokens: float = 0.0
@@ -71,12 +74,11 @@ class Judgement:
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> "Judgement":
         """Back from what ``asdict`` made of it."""
-        proposal, estimate = record["proposal"], record["estimate"]
+        proposal = record["proposal"]
         if proposal is not None:
             proposal = Proposal(**proposal | {"segment": Segment(**proposal["segment"])})
-        if estimate is not None:
-            estimate = Estimate(**estimate | {arm: Arm(**estimate[arm]) for arm in ("before", "after")})
-        return cls(**{**record, "proposal": proposal, "estimate": estimate})
+        estimates = {name: _estimate(record[name]) for name in ("estimate", "null")}
+        return cls(**{**record, "proposal": proposal, **estimates})
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +159,9 @@ class Standing:
     delta: MeanInterval | None
     """Mean difference of the measured segments, clustered by task."""
     delta_over_null: MeanInterval | None
-    """The same minus that of random segments of the same groups."""
+    """The same minus that of random segments of the same length."""
     positive_over_null: MeanInterval | None
-    """Share of positive differences minus that of random segments of the same groups."""
+    """Share of positive differences minus that of random segments of the same length."""
     mean_length: float | None
     """Turns of a valid segment."""
     repairs: float
@@ -207,8 +209,7 @@ class Summary:
 def standings(judgements: Sequence[Judgement], judges: Sequence[str]) -> tuple[Standing, ...]:
     """One per judge that has judged something, in the order of ``judges``."""
     of_judge = {name: [found for found in judgements if found.judge == name] for name in judges}
-    null = {found.place: found for found in of_judge.get(NULL, ())}
-    return tuple(_standing(name, found, null) for name, found in of_judge.items() if found)
+    return tuple(_standing(name, found) for name, found in of_judge.items() if found)
 
 
 def agreements(judgements: Sequence[Judgement], judges: Sequence[str]) -> tuple[Agreement, ...]:
@@ -227,36 +228,35 @@ def agreements(judgements: Sequence[Judgement], judges: Sequence[str]) -> tuple[
     return tuple(found)
 
 
-def _standing(name: str, found: Sequence[Judgement], null: Mapping[Place, Judgement]) -> Standing:
+def _standing(name: str, found: Sequence[Judgement]) -> Standing:
     valid = [judgement.segment for judgement in found if judgement.segment is not None]
-    measured = [judgement for judgement in found if judgement.estimate is not None]
-    positive = sum(_delta(judgement) > 0 for judgement in measured)
-    others = {} if name == NULL else null
-    paired = [(judgement, others[judgement.place]) for judgement in measured if judgement.place in others]
-    paired = [(judgement, other) for judgement, other in paired if other.estimate is not None]
+    measured = [(judgement.task, judgement.estimate, judgement.null) for judgement in found]
+    deltas = [(task, estimate.delta) for task, estimate, _ in measured if estimate is not None]
+    positive = sum(delta > 0 for _, delta in deltas)
+    pairs = [(task, mine.delta, null.delta) for task, mine, null in measured if mine is not None and null is not None]
     return Standing(
         judge=name,
         judged=len(found),
         outcomes=dict(Counter(judgement.outcome for judgement in found)),
         valid_share=len(valid) / len(found),
         failed=sum(judgement.judge_failed for judgement in found),
-        measured=len(measured),
+        measured=len(deltas),
         positive=positive,
-        positive_share95=wilson(positive, len(measured)),
-        delta=_mean((judgement.task, _delta(judgement)) for judgement in measured),
-        delta_over_null=_mean((mine.task, _delta(mine) - _delta(other)) for mine, other in paired),
-        positive_over_null=_mean((mine.task, (_delta(mine) > 0) - (_delta(other) > 0)) for mine, other in paired),
+        positive_share95=wilson(positive, len(deltas)),
+        delta=_mean(deltas),
+        delta_over_null=_mean((task, delta - null) for task, delta, null in pairs),
+        positive_over_null=_mean((task, (delta > 0) - (null > 0)) for task, delta, null in pairs),
         mean_length=fmean(segment.length for segment in valid) if valid else None,
         repairs=fmean(judgement.repairs for judgement in found),
         tokens=fmean(judgement.tokens for judgement in found),
         seconds=fmean(judgement.seconds for judgement in found),
-        continuation_tokens=sum(judgement.estimate.tokens for judgement in found if judgement.estimate is not None),
+        continuation_tokens=sum(estimate.tokens for _, estimate, _ in measured if estimate is not None),
     )
 
 
-def _delta(judgement: Judgement) -> float:
-    assert judgement.estimate is not None, "only called with measured ones"
-    return judgement.estimate.delta
+def _estimate(record: Mapping[str, Any] | None) -> Estimate | None:
+    arms = ("before", "after")
+    return None if record is None else Estimate(**{**record, **{arm: Arm(**record[arm]) for arm in arms}})
 
 
 def _mean(values: Iterable[tuple[str, float]]) -> MeanInterval | None:

@@ -1,8 +1,8 @@
 """Judges the stored groups of a run again: load, bring the states back, ask every judge, measure, write down.
 
-All judges see the same groups and their segments are measured with the same seeds, each distinct segment once, so that
-judges are compared pairwise. What is judged and measured is not done again when the same folder is given once more,
-with the same judges or further ones.
+All judges see the same groups. Each distinct segment is measured once, with the seeds of its group, and beside a random
+one of its length in the same success (that of ``random_segment``, where it has that length). What is judged and
+measured is not done again when the same folder is given once more, with the same judges or further ones.
 """
 
 import asyncio
@@ -23,12 +23,13 @@ from prover.config import RunConfig
 from prover.errors import ConfigError, DataError, EnvError
 from prover.folder import RunFolder
 from prover.host import HostPool
-from prover.judgements import Book, Judgement, Place, Summary, agreements, standings
+from prover.judgements import NULL, Book, Judgement, Place, Summary, agreements, standings
 from prover.objective import token_logprobs
 from prover.protocols import Judge, Verifier
 from prover.records import Estimate, Group, NoProposal, Proposal, Segment
 from prover.retrace import retrace
-from prover.seeds import derive
+from prover.seeds import derive, generator
+from prover.segments import validate_segment
 from prover.verify import MonteCarloVerifier
 
 _AT_ONCE = 16
@@ -168,7 +169,7 @@ class _Comparison:
             policy=name,
             exact=exact,
             version=policy.version,
-            verifier=_Once(verifier=verifier, known=known),
+            verifier=_Once(verifier=verifier, seed=derive(self.plan.seed, update), known=known),
         )
 
     def note(self, judgement: Judgement) -> None:
@@ -234,7 +235,11 @@ class _Round:
                     repairs=repairs / len(mine),
                 )
                 asked.append((group, blank, reply))
-        await asyncio.gather(*(self._measure(*judged) for judged in asked))
+        drawn = {place: found.segment for (name, place), found in self.comparison.found.items() if name == NULL}
+        for _, blank, reply in asked:
+            if blank.judge == NULL and isinstance(reply.reply, Proposal):
+                drawn[blank.place] = reply.reply.segment
+        await asyncio.gather(*(self._measure(*judged, drawn.get(judged[1].place)) for judged in asked))
 
     async def _ask(self, judge: Judge, group: Group) -> "_Recalled":
         try:
@@ -243,12 +248,14 @@ class _Round:
         except Exception as error:  # raised again where it is counted
             return _Recalled(name=judge.name, reply=error)
 
-    async def _measure(self, group: Group, blank: Judgement, reply: "_Recalled") -> None:
+    async def _measure(self, group: Group, blank: Judgement, reply: "_Recalled", drawn: Segment | None) -> None:
         rules = self.comparison.plan.config.verify
         attribution = Attribution(
             judge=reply,
             verifier=self.verifier,
             rule=CreditRule(),
+            probe=None if blank.judge == NULL else _Matched(reply=reply.reply, drawn=drawn),
+            probe_share=1.0,
             eligible_min=rules.eligible_min,
             eligible_max=rules.eligible_max,
         )
@@ -260,6 +267,7 @@ class _Round:
                 detail=verdict.detail,
                 proposal=verdict.proposal,
                 estimate=verdict.estimate,
+                null=verdict.probe,
             )
         )
 
@@ -279,19 +287,43 @@ class _Recalled:
 
 
 @dataclass(slots=True, kw_only=True)
+class _Matched:
+    """Draws a random segment of the length of a proposal in the same trajectory."""
+
+    reply: Proposal | NoProposal | Exception
+    drawn: Segment | None
+    """What ``random_segment`` drew in this group; taken where it fits."""
+    name: str = NULL
+
+    async def propose(self, group: Group, *, seed: int) -> Proposal | NoProposal:
+        """The segment to compare with; one at least fits, the proposed one."""
+        assert isinstance(self.reply, Proposal), "asked for where a valid proposal is measured"
+        mine, found = self.reply.segment, self.drawn
+        if found is None or (found.trajectory, found.length) != (mine.trajectory, mine.length):
+            run = group.trajectories[mine.trajectory]
+            starts = range(run.n_turns - mine.length)
+            segments = [Segment(trajectory=mine.trajectory, start=t, end=t + mine.length - 1) for t in starts]
+            fit = [segment for segment in segments if validate_segment(segment, run, mine.length) is None]
+            found = fit[int(generator(seed, mine.length).integers(len(fit)))]
+        return Proposal(segment=found, reason="", judge=self.name)
+
+
+@dataclass(slots=True, kw_only=True)
 class _Once:
-    """Measures each segment of an update's groups once, whoever names it."""
+    """Measures each segment of an update's groups once, whoever names it and why."""
 
     verifier: Verifier
+    seed: int
     known: dict[tuple[int, Segment], Estimate]
     running: dict[tuple[int, Segment], asyncio.Task[Estimate]] = field(default_factory=dict)
 
     async def verify(self, proposal: Proposal, group: Group, *, seed: int) -> Estimate:
-        """The estimate of the proposed segment."""
+        """The estimate of the proposed segment, from seeds of the group and not of what it is measured for."""
         key = (group.index, proposal.segment)
         if key in self.known:
             return self.known[key]
         if key not in self.running:
+            seed = derive(self.seed, group.index)
             self.running[key] = asyncio.ensure_future(self.verifier.verify(proposal, group, seed=seed))
         return await self.running[key]
 

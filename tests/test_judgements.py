@@ -16,19 +16,27 @@ def judgement(
     group: int,
     turns: tuple[int, int] | None = None,
     counts: tuple[int, int] | None = None,
+    null: tuple[int, int] | None = None,
     *,
     outcome: str | None = None,
     task: str | None = None,
     **more: Any,
 ) -> Judgement:
-    """What a judge said of a group; ``counts`` are the successes of 4 before and after."""
-    proposal = estimate = None
+    """What a judge said of a group; ``counts`` and ``null`` are the successes of 4 before and after."""
+    proposal = None
     if turns is not None:
         segment = Segment(trajectory=0, start=turns[0], end=turns[1])
         proposal = Proposal(segment=segment, reason="so", judge=judge)
-    if counts is not None:
-        before, after = (Arm(successes=n, n=4, mean_reward=n / 4) for n in counts)
-        estimate = Estimate(before=before, after=after, turns=20, tokens=50)
+    estimate, null_estimate = (
+        both
+        and Estimate(
+            before=Arm(successes=both[0], n=4, mean_reward=both[0] / 4),
+            after=Arm(successes=both[1], n=4, failures=1),
+            turns=20,
+            tokens=50,
+        )
+        for both in (counts, null)
+    )
     return Judgement(
         judge=judge,
         update=0,
@@ -39,6 +47,7 @@ def judgement(
         outcome=outcome or ("measured" if counts else "no_proposal:nothing_distinctive"),
         proposal=proposal,
         estimate=estimate,
+        null=null_estimate,
         **more,
     )
 
@@ -48,9 +57,9 @@ FOUND = [
     judgement("random_segment", 1, (2, 2), (2, 1)),
     judgement("random_segment", 2, (0, 0), (0, 2)),
     judgement("random_segment", 3, (3, 3), (1, 1)),
-    judgement("sharp", 0, (1, 1), (1, 1), seconds=0.5, tokens=100.0, repairs=1.0),
-    judgement("sharp", 1, (1, 2), (0, 3), seconds=1.5, tokens=300.0),
-    judgement("sharp", 2, (3, 6), (1, 3)),
+    judgement("sharp", 0, (1, 1), (1, 1), (1, 1), seconds=0.5, tokens=100.0, repairs=1.0),
+    judgement("sharp", 1, (1, 2), (0, 3), (2, 1), seconds=1.5, tokens=300.0),
+    judgement("sharp", 2, (3, 6), (1, 3), (0, 2)),
     judgement("sharp", 3, (9, 9), outcome="invalid_proposal:out_of_bounds"),
     judgement("mute", 0),
     judgement("mute", 1, outcome="judge_failed"),
@@ -75,7 +84,8 @@ def test_figures_of_judges() -> None:
     assert sharp.continuation_tokens == 150
     assert sharp.delta is not None
     assert sharp.delta.mean == pytest.approx(1.25 / 3)
-    # Minus random in the same groups: 0, 1, 0. Their standard error is 1/3, and t(0.975, 2) is 4.3027.
+    # Minus random segments of the same lengths, 0, -1/4 and 1/2: 0, 1, 0.
+    # Their standard error is 1/3, and t(0.975, 2) is 4.3027.
     over = sharp.delta_over_null
     assert over is not None
     assert (over.mean, over.n) == (pytest.approx(1 / 3), 3)

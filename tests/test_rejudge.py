@@ -4,6 +4,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -277,3 +278,34 @@ def test_without_stored_groups_there_is_nothing_to_judge(copy: Path, tmp_path: P
     with pytest.raises(DataError, match=r"got 0 stored groups(.|\n)*checkpoint\.groups of 1"):
         rejudge(plan(copy, tmp_path / "judged"))
     assert not (tmp_path / "judged").exists()
+
+
+def test_segments_are_compared_with_random_ones_of_their_length(
+    run: Path, tmp_path: Path, measured: Counter[Any]
+) -> None:
+    """Two turns are compared with two random turns of the same success, single ones with the control."""
+
+    class Pair(RandomJudge):
+        async def propose(self, group: Group, *, seed: int) -> Proposal | NoProposal:
+            single = await super().propose(group, seed=seed)
+            if isinstance(single, NoProposal) or single.segment.start == 0:
+                return NoProposal(reason="at_the_start")
+            return replace(single, segment=replace(single.segment, start=single.segment.start - 1))
+
+    summary = rejudge(plan(run, tmp_path, {"contrast": ContrastJudge(), "pair": Pair()}))
+    found = lines(tmp_path)
+    control = {one.place: one.estimate for one in found if one.judge == "random_segment"}
+    singles = [one for one in found if one.judge == "contrast" and one.estimate]
+    pairs = [one for one in found if one.judge == "pair" and one.estimate]
+    assert singles
+    assert pairs
+    assert all(one.null == control[one.place] for one in singles)
+    assert all(one.null is not None for one in pairs)
+    lengths = Counter(segment.length for _, segment in measured)
+    named = {(one.place, one.segment) for one in pairs}
+    # Each pair has a random pair beside it, which may be the very same.
+    assert len(named) <= lengths[2] <= 2 * len(named)
+    assert summary.judges[0].delta_over_null is None
+    over = summary.judges[2].delta_over_null
+    assert over is not None
+    assert over.n <= len(pairs)
