@@ -118,11 +118,8 @@ def run(
             )
         refuse_other(dict(stored.setting) | {"temperature": stored.temperature}, head, path)
         return stored
-    partial = Partial(path.with_suffix(".partial.jsonl"), head, resume=resume)
-    try:
+    with Partial(path.with_suffix(".partial.jsonl"), head, resume=resume) as partial:
         found, failures, cost, seconds = asyncio.run(_play(plan, contender, config, head, partial, watch))
-    finally:
-        partial.close()
     _check_failures(failures, len(found) + len(failures), config.rollout.max_failure_share, partial.path)
     result = Evaluation(
         split=plan.rules.evaluation.split,

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from prover.errors import ConfigError, DataError
 from prover.evaluate import Episode
@@ -15,7 +15,9 @@ _COMPARED = ("suite", "env", "tasks", "rules", "policy", "episodes", "seed", "te
 
 
 class Partial:
-    """A file beside the result to come. Its first line says what is measured; each other one is an episode.
+    """A file beside the result to come, open until the end of a ``with`` block.
+
+    Its first line says what is measured; each other one is an episode.
 
     Args:
         path: where it lies.
@@ -57,8 +59,10 @@ class Partial:
         self._file.write(json.dumps(record) + "\n")
         self._file.flush()
 
-    def close(self) -> None:
-        """Let go of the file."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
         self._file.close()
 
     def _read(self, head: Mapping[str, Any]) -> list[str]:

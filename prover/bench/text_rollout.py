@@ -38,6 +38,8 @@ class TextRollout:
 
     async def episodes(self, tasks: Sequence[Task], *, seeds: Sequence[int]) -> list[Trajectory | Failure]:
         """One episode per task and seed, in order."""
+        if len(tasks) == 1:  # Awaited in place: players that never wait would all play before one is known to end.
+            return [await self._attempt(tasks[0], seeds[0])]
         return list(await asyncio.gather(*map(self._attempt, tasks, seeds)))
 
     async def _attempt(self, task: Task, seed: int) -> Trajectory | Failure:
