@@ -13,16 +13,17 @@ from safetensors.torch import load_file
 from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
 
 from prover import checkpoint, group_store
-from prover.chat import Ask
+from prover.chat import Ask, Usage
 from prover.config import RunConfig, effective_yaml, load_config
 from prover.errors import CheckpointError, ConfigError, FailureShareError, ServiceError
+from prover.folder import RunFolder
 from prover.policies.codec import HFCodec
 from prover.policies.hf import HFPolicy
 from prover.records import Group, NoProposal, Proposal
 from prover.rollout import Rollout
 from prover.testing import LineEnv
 from prover.testing.backend import ScriptedBackend
-from prover.train import TrainResult, train
+from prover.train import TrainResult, _judge_usage, train
 
 
 class RaisingJudge:
@@ -174,6 +175,15 @@ def test_a_judge_tells_what_it_took_and_is_not_paid_twice(
     assert (sum(line["requests"] for line in again), sum(line["judged"] for line in again)) == (0, 0)
     assert same(weights(first), weights(second))
     assert [line["outcomes"] for line in metrics(first)] == [line["outcomes"] for line in metrics(second)]
+
+
+def test_what_a_judge_has_used_up_counts_after_a_resume(tmp_path: Path) -> None:
+    """Tokens and money of all updates that are on record, a cut line and updates without a judge left out."""
+    assert _judge_usage(RunFolder(tmp_path)) == Usage()
+    told = {"judged": 2, "prompt_tokens": 70, "completion_tokens": 5, "cost": 0.25}
+    lines = [json.dumps({"update": 0, "judge": told}), json.dumps({"update": 1}), json.dumps({"judge": told}), '{"upd']
+    (tmp_path / "metrics.jsonl").write_text("\n".join(lines))
+    assert _judge_usage(RunFolder(tmp_path)) == Usage(prompt_tokens=140, completion_tokens=10, cost=0.5)
 
 
 def test_trust_credits_without_continuations(grpo: TrainResult, line_policy: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ They keep every contract of ``prover.protocols`` and need no model, so that an a
 be tested in milliseconds.
 """
 
+from prover.testing.backend import ScriptedBackend
 from prover.testing.codec import ToyCodec
 from prover.testing.coin import CoinEnv
 from prover.testing.judge import ScriptedJudge
@@ -16,6 +17,7 @@ __all__ = [
     "CoinEnv",
     "LineEnv",
     "PivotEnv",
+    "ScriptedBackend",
     "ScriptedJudge",
     "ScriptedPolicy",
     "TabularPolicy",

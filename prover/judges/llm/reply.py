@@ -2,7 +2,8 @@
 
 ``read_reply`` is total: every text gives a ``Reply`` whose segment can be measured, or a ``Refusal``. Written rules:
 
-* Prose and fences around the object do not matter; no text inside the object is touched.
+* Prose and fences around the object do not matter; no text inside the object is touched. What stands before the first
+  ``</think>`` is thought and no part of the answer.
 * Numbers are numbers: ``"3"``, ``true``, ``3.0`` and ``NaN`` are refused.
 * A key that is not known, or that stands there twice, is refused.
 * Bounds are refused, never clamped.
@@ -80,8 +81,9 @@ def read_reply(
         failures: The failed runs by label.
         max_length: Longest segment, in turns.
     """
+    thought, closed, answer = text.partition("</think>")
     try:
-        found = _only_object(text)
+        found = _only_object(answer if closed else thought)
     except RecursionError:
         return Refusal("not_json", "nested too deep")
     if isinstance(found, Refusal):

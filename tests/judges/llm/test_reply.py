@@ -46,6 +46,15 @@ def test_nearly_json_is_accepted(runs: Runs, reply_of: Make) -> None:
         assert (reply.start_turn, reply.end_turn, reply.reason) == (3, 4, reason)
 
 
+def test_thoughts_are_no_answer(runs: Runs, reply_of: Make) -> None:
+    """Drafts before the end of the thinking do not count, with or without its beginning, however long they are."""
+    for thought in (f"<think>Maybe {reply_of(1, 1)}?</think>", f"Maybe {reply_of(1, 1)}? " + "x" * 30_000 + "</think>"):
+        reply = read(f"{thought}\n{reply_of(4, 4)}", runs)
+        assert isinstance(reply, Reply)
+        assert reply.start_turn == 4
+    assert code(f"<think>Maybe {reply_of(1, 1)}?</think> I am not sure.", runs) == "no_object"
+
+
 def test_what_is_not_quite_json_is_refused(runs: Runs, reply_of: Make) -> None:
     """Nothing, two answers, broken JSON, wrong types, unknown and repeated keys: each is refused with its code."""
     plain = reply_of()
