@@ -13,7 +13,6 @@ from prover.envs.webshop.page import MODES, Mode, Page
 from prover.envs.webshop.query import proposals
 from prover.envs.webshop.reward import VARIANTS, Variant
 from prover.envs.webshop.session import Session
-from prover.envs.webshop.shop import parse
 from prover.envs.webshop.split import SCHEMES, Scheme
 from prover.errors import ConfigError, EnvError, SnapshotError, UnknownNameError
 from prover.seeds import generator
@@ -203,9 +202,8 @@ class WebShopEnv(gymnasium.Env[str, str]):
 
 def _admissible(page: Page, text: str) -> list[str]:
     """Clicks that the page takes, and searches on the start page; sorted. What no action can say is left out."""
-    clicks = [
-        f"click[{what}]" for what in page.clickables if what != "search" and parse(f"click[{what}]") == ("click", what)
-    ]
+    said = (what for what in page.clickables if what not in ("", "search") and "[" not in what and "\n" not in what)
+    clicks = [f"click[{what}]" for what in said]
     return sorted([*clicks, *(f"search[{query}]" for query in proposals(text))] if page.search_bar else clicks)
 
 

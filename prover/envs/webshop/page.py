@@ -48,27 +48,27 @@ class Page:
             address: the page's address; ``text_rich`` finds in it which options were chosen.
             visited: asins that were opened before; ``text_rich`` marks them.
         """
-        nodes = [node for node in map(_parsed, self.nodes) if node.text]
         if mode == "text":
-            return " [SEP] ".join(node.text.strip() for node in nodes)
+            return " [SEP] ".join(text.strip() for node in self.nodes if (text := _parsed(node.text)))
+        nodes = [node for node in self.nodes if _parsed(node.text)]
         lines = [_rich(node, address, visited) for node in nodes]
         chosen = [node.text for node in nodes if node.kind == "option" and f'"{node.text}"' in address]
         return "".join(f"You have clicked {text}.\n" for text in reversed(chosen)) + "".join(f"{x}\n" for x in lines)
 
 
-def _parsed(node: Node) -> Node:
-    """What WebShop's parser of HTML leaves of a node: of nothing but blanks one blank, and nothing of a line break.
+def _parsed(text: str) -> str:
+    """What WebShop's parser of HTML leaves of a text: of nothing but blanks one blank, and nothing of a line break.
 
     So a feature without words is an empty part in ``text`` and a blank line in ``text_rich``, but a title is no part.
     """
-    if node.text.strip(_BLANKS):
-        return node
-    return node._replace(text=" " if node.text and "\n" not in node.text else "")
+    if text.strip(_BLANKS):
+        return text
+    return " " if text and "\n" not in text else ""
 
 
 def _rich(node: Node, address: str, visited: Iterable[str]) -> str:
     if node.kind == "text":
-        return node.text
+        return _parsed(node.text)
     if node.kind == "button":
         return f"[button] {node.text} [button_]"
     lead, clicked = ("  ", f'"{node.text}"' in address) if node.kind == "option" else ("\n", node.text in visited)
