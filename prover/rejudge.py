@@ -13,18 +13,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
-from prover import build, checkpoint, group_store, stage
+from prover import group_store, stage
 from prover.attribution import Attribution, CreditRule
 from prover.branch import Branch
 from prover.config import RunConfig
-from prover.errors import ConfigError, DataError, EnvError
+from prover.errors import DataError, EnvError
 from prover.folder import RunFolder
 from prover.host import HostPool
 from prover.judgements import NULL, Book, Judgement, Place, Summary, agreements, standings
-from prover.objective import token_logprobs
+from prover.origin import origin
 from prover.protocols import Judge, Verifier
 from prover.records import Estimate, Group, NoProposal, Proposal, Segment
 from prover.retrace import retrace
@@ -34,8 +31,6 @@ from prover.verify import MonteCarloVerifier
 
 _AT_ONCE = 16
 """Groups that are judged, and then measured, at the same time; what an interruption costs at most."""
-_SAME_WEIGHTS = 0.02
-"""Largest mean difference of log-probabilities that rounding can explain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,9 +148,10 @@ class _Comparison:
 
     def _round(self, hosts: HostPool, update: int, groups: Sequence[Group]) -> "_Round":
         """The judges with the policy that sampled these groups."""
-        name, policy, exact = _policy(self.plan, update, groups[0])
+        found = origin(self.plan.config, self.plan.run, update, groups[0], any_policy=self.plan.any_policy)
         branch = Branch(
-            rollout=stage.rollout(self.plan.config, policy, hosts), restore_rng=self.plan.config.verify.restore_rng
+            rollout=stage.rollout(self.plan.config, found.policy, hosts),
+            restore_rng=self.plan.config.verify.restore_rng,
         )
         verifier = MonteCarloVerifier(branch=branch, continuations=self.plan.k)
         known = {
@@ -166,9 +162,9 @@ class _Comparison:
         return _Round(
             comparison=self,
             update=update,
-            policy=name,
-            exact=exact,
-            version=policy.version,
+            policy=found.name,
+            exact=found.exact,
+            version=found.policy.version,
             verifier=_Once(verifier=verifier, seed=derive(self.plan.seed, update), known=known),
         )
 
@@ -326,42 +322,6 @@ class _Once:
             seed = derive(self.seed, group.index)
             self.running[key] = asyncio.ensure_future(self.verifier.verify(proposal, group, seed=seed))
         return await self.running[key]
-
-
-def _policy(plan: Plan, update: int, group: Group) -> tuple[str, Any, bool]:
-    """The policy that sampled the groups of an update: its name, itself, and whether it is exactly that one.
-
-    Raises:
-        ConfigError: it is gone, and another one will not do.
-    """
-    folder = RunFolder(plan.run).checkpoints
-    saved = {found.update: found.path for found in checkpoint.complete(folder)}
-    nearest = min((0, *saved), key=lambda number: abs(number - update))
-    if nearest != update and not plan.any_policy:
-        raise ConfigError(
-            f"expected in {folder} the checkpoint after {update} updates, which sampled the groups of update {update}, "
-            f"got those after {sorted(saved)}; let the nearest one play with --any-policy, or remove the groups of "
-            "this update"
-        )
-    name = saved[nearest].name if nearest else "start"
-    policy = build.policy(plan.config.policy, saved.get(nearest))
-    differs = _difference(policy, group)
-    if nearest == update and differs > _SAME_WEIGHTS and not plan.any_policy:
-        raise ConfigError(
-            f"expected {name!r} to be the policy that sampled the groups of update {update}, got one whose "
-            f"log-probabilities differ by {differs:.3f} on average; put back what the run began with, or let this one "
-            "play with --any-policy"
-        )
-    return name, policy, nearest == update and differs <= _SAME_WEIGHTS
-
-
-def _difference(policy: Any, group: Group) -> float:
-    """Mean difference between the log-probabilities that a group was sampled with and the policy's own."""
-    rows = [row for trajectory in group.trajectories for row in trajectory.rows][:4]
-    with torch.no_grad():
-        scored = token_logprobs(policy.model, rows, which="sampled")
-    sampled = np.array([rows[row].logprobs[place] for row, place in zip(scored.row, scored.place, strict=True)])
-    return float(np.abs(scored.logprobs.double().cpu().numpy() - sampled).mean()) if len(sampled) else 0.0
 
 
 def _spent(judge: Judge) -> tuple[int, int]:

@@ -44,6 +44,26 @@ def line_policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def stored_run(line_policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a finished run of three updates on LineEnv, with the groups of updates 0 and 2. Not to be changed."""
+    from prover.config import load_config
+    from prover.train import train
+
+    folder = tmp_path_factory.mktemp("run")
+    settings = [
+        "env.kind=line",
+        f"policy.path={line_policy}",
+        "method=grpo",
+        "rollout.groups=8",
+        "rollout.group_size=4",
+    ]
+    settings += ["rollout.max_turns=12", "optim.updates=3", "optim.lr=0.01", "checkpoint.every=1", "checkpoint.keep=2"]
+    settings += ["verify.continuations=2", "evaluation.episodes=1", "evaluation.temperatures=[1.0]", f"run={folder}"]
+    train(load_config(None, settings))
+    return folder
+
+
 def _fail_instead(report: pytest.TestReport | pytest.CollectReport) -> None:
     """Turn a skip for want of shared data into a failure where the data must be there."""
     required = SHARED.is_dir() or os.environ.get("CI") == "true" or os.environ.get("PROVER_REQUIRE_SHARED") == "1"

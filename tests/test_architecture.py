@@ -22,7 +22,7 @@ MAY_BE_HEAVY = {
     "checkpoint.py",
     "update.py",
     "group_store.py",
-    "rejudge.py",
+    "origin.py",
     "retrieval/dense.py",
 }
 OWN_GENERATORS = {"Generator", "default_rng", "SeedSequence", "PCG64", "BitGenerator"}
