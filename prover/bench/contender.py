@@ -8,13 +8,28 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
 
-from prover import build, preflight, sections
+from prover import build, preflight, sections, yaml_text
 from prover.backend_config import BackendConfig
-from prover.config import FormatConfig, PolicyConfig, RunConfig, TranscriptConfig, effective_yaml, load_config
+from prover.config import FormatConfig, PolicyConfig, RunConfig, TranscriptConfig, load_config
 from prover.errors import DataError, UnknownNameError
 from prover.sections import Count, Section
 
 _WAYS = "random, expert, default, the folder of a model, the folder of a run, or a YAML file with a section `policy`"
+
+_SERVICE = (
+    *(
+        "concurrency",
+        "deadline_s",
+        "budget_tokens",
+        "budget_cost",
+        "timeout_s",
+        "retries",
+        "price_prompt",
+        "price_reply",
+    ),
+    "key_env",
+)
+"""Keys of a backend that change what an answer costs, and not the answer."""
 
 
 class ApiPolicyConfig(Section):
@@ -53,6 +68,10 @@ class Contender:
     def sampled(self) -> bool:
         """Whether a temperature means anything to it."""
         return self.kind in ("hf", "api")
+
+    def describe(self) -> dict[str, str]:
+        """What a measurement that goes on must have been begun with."""
+        return {"name": self.name, "kind": self.kind, "fingerprint": self.fingerprint}
 
     def under(self, rules: RunConfig) -> RunConfig:
         """The config of a measurement: the rules of a suite, and what the contender's own config sets besides."""
@@ -122,7 +141,11 @@ def _config(path: Path) -> Contender:
     section = sections.read(path).get("policy")
     if isinstance(section, dict) and section.get("kind") == "api":
         config = sections.load(ApiConfig, path)
-        digest = blake2b(sections.dump(config).encode(), digest_size=8).hexdigest()
+        said = config.model_dump(mode="json")
+        said["policy"]["backend"] = {
+            key: value for key, value in said["policy"]["backend"].items() if key not in _SERVICE
+        }
+        digest = blake2b(yaml_text.write(said).encode(), digest_size=8).hexdigest()
         return Contender(name=path.stem, kind="api", fingerprint=digest, config=config)
     run = load_config(path)
     return _weights(path.stem, build.policy_path(run.policy), run)
@@ -150,11 +173,3 @@ def _name_of(path: Path) -> str:
     """The folder's name, with that of its run if it is a checkpoint."""
     path = path.resolve()
     return f"{path.parents[1].name}-{path.name}" if path.parent.name == "checkpoints" else path.name
-
-
-def describe(contender: Contender) -> dict[str, Any]:
-    """What is kept of it with a result; no key or password stands in a config."""
-    found: dict[str, Any] = {"name": contender.name, "kind": contender.kind, "fingerprint": contender.fingerprint}
-    if isinstance(contender.config, ApiConfig):
-        found["config"] = effective_yaml(contender.config)
-    return found
