@@ -3,7 +3,6 @@
 Nothing heavy is imported before the config, the names and the data have been checked.
 """
 
-import importlib
 import os
 import sys
 import time
@@ -187,12 +186,14 @@ def judge_again(
 
 
 def _check_judges(sections: Mapping[str, JudgeConfig]) -> None:
-    """Send one known group to each judge and print what comes back."""
+    """Send one known group to each judge, print what comes back, and fail if one of them makes no valid proposal."""
     if not sections:
         raise ConfigError("Expected --judge with --check, got none. Name the judge to check, a kind or a YAML file.")
-    judge_check = importlib.import_module("prover.judge_check")
-    for section in sections.values():
-        judge_check.check(section, print)
+    from prover.judge_check import check
+
+    passed = [check(section, print) for section in sections.values()]
+    if not all(passed):
+        raise typer.Exit(1)
 
 
 @app.command(name="check-env")

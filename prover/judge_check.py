@@ -128,6 +128,7 @@ class _Told:
 
 
 def _abridged(text: str) -> str:
+    text = text.encode("utf-8", "replace").decode()  # Halves of a character cannot be printed.
     half = _SHOWN // 2
     return text if len(text) <= _SHOWN else f"{text[:half]} [...] {text[-half:]}"
 

@@ -312,10 +312,11 @@ def test_judge_names_what_is_missing(
     assert capsys.readouterr().err.startswith(message)
 
 
-def test_judge_check_asks_each_judge(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """No run is needed: the config of each judge and a way to print are handed on."""
-    check = ModuleType("prover.judge_check")
-    check.__dict__["check"] = lambda config, write: write(f"asked {config.kind}")
-    monkeypatch.setitem(sys.modules, "prover.judge_check", check)
-    assert run("judge", "--check", "--judge", "contrast", "--judge", "none") == 0
-    assert capsys.readouterr().out == "asked contrast\nasked none\n"
+def test_judge_check_asks_each_judge(capsys: pytest.CaptureFixture[str]) -> None:
+    """No run is needed; every judge is asked, and one that proposes nothing makes the command fail."""
+    assert run("judge", "--check", "--judge", "contrast", "--judge", "fixed") == 0
+    assert capsys.readouterr().out.count("Proposal: turns") == 2
+    assert run("judge", "--check", "--judge", "none", "--judge", "contrast") == 1
+    told = capsys.readouterr().out
+    assert "No proposal: no_judge" in told
+    assert "Proposal: turns" in told

@@ -77,6 +77,7 @@ def test_what_is_not_quite_json_is_refused(runs: Runs, reply_of: Make) -> None:
         (reply_of(confidence=True), "schema"),
         (reply_of(failure_mode=""), "schema"),
         (reply_of(evidence=[]), "schema"),
+        (reply_of(reason="half a character: \ud83d"), "schema"),
         (json.dumps({"answer": json.loads(plain)}), "no_object"),
         ("x" * 20_001, "too_much_text"),
         ('{"start_turn": ' + "9" * 5000 + "}", "not_json"),
