@@ -13,7 +13,7 @@ from typing import Any
 
 from prover import build, stage
 from prover.bench import leaks
-from prover.bench.contender import Contender, describe
+from prover.bench.contender import ApiConfig, Contender
 from prover.bench.partial import Partial, refuse_other
 from prover.bench.players import player
 from prover.bench.suite import SuiteConfig, tasks_hash
@@ -127,7 +127,7 @@ def run(
         episodes=tuple(found.values()),
         failures=len(failures),
         provenance=plan.provenance,
-        setting=head | cost | {"seconds": round(seconds, 1), "versions": versions(), "config": effective_yaml(config)},
+        setting=head | cost | _circumstances(contender, config, seconds),
     )
     result.save(path)
     partial.path.unlink()
@@ -172,9 +172,16 @@ def _head(plan: Plan, contender: Contender, config: RunConfig) -> dict[str, Any]
             "max_reply_tokens": config.policy.max_reply_tokens,
             "context_limit": config.policy.context_limit,
         },
-        "policy": describe(contender),
+        "policy": contender.describe(),
         "episodes": config.evaluation.episodes,
     }
+
+
+def _circumstances(contender: Contender, config: RunConfig, seconds: float) -> dict[str, Any]:
+    """What belongs to a result besides; no key or password stands in a config."""
+    own = contender.config
+    model = {"model": effective_yaml(own)} if isinstance(own, ApiConfig) else {}
+    return {"seconds": round(seconds, 1), "versions": versions(), "config": effective_yaml(config)} | model
 
 
 def _check_failures(failures: list[Failure], total: int, limit: float, kept: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from prover.bench.contender import ApiConfig, contender, describe, of_config
+from prover.bench.contender import ApiConfig, contender, of_config
 from prover.config import effective_yaml, load_config
 from prover.errors import ConfigError, DataError, UnknownNameError
 
@@ -86,15 +86,24 @@ def test_a_config_says_what_plays_and_how(model: Path, tmp_path: Path) -> None:
 
 
 def test_a_chat_model_brings_its_format(tmp_path: Path) -> None:
-    """It has no context limit of ours; its name is that of the file, and what is kept holds no key."""
+    """It has no context limit of ours; its name is that of the file."""
     (tmp_path / "tiny.yaml").write_text(API)
     found = contender(str(tmp_path / "tiny.yaml"))
     assert isinstance(found.config, ApiConfig)
     rules = found.under(load_config())
     assert (found.name, found.kind, found.sampled) == ("tiny", "api", True)
     assert (rules.format.kind, rules.transcript.window, rules.policy.max_reply_tokens) == ("think_action", 3, 99)
-    assert "model: tiny" in describe(found)["config"]
-    assert "key_env: SOME_KEY" in describe(found)["config"]
+
+
+def test_what_a_service_costs_makes_no_other_model(tmp_path: Path) -> None:
+    """A larger budget goes on with what a smaller one began; another model or address does not."""
+    prints = set()
+    for number, text in enumerate((API, API.replace("tiny,", "tiny, budget_tokens: 5, retries: 0,"))):
+        (tmp_path / f"{number}.yaml").write_text(text)
+        prints.add(contender(str(tmp_path / f"{number}.yaml")).fingerprint)
+    assert len(prints) == 1
+    (tmp_path / "other.yaml").write_text(API.replace("tiny", "large"))
+    assert contender(str(tmp_path / "other.yaml")).fingerprint not in prints
 
 
 def test_mistakes_are_named(tmp_path: Path) -> None:

@@ -80,10 +80,12 @@ def test_a_budget_ends_the_measurement_and_is_kept(measured: Callable[..., Evalu
     """After 200 tokens nothing is asked; what finished is kept, and going on counts on from there."""
     with pytest.raises(FailureShareError, match="budget"):
         measured("budget_tokens: 200, concurrency: 1")
-    spent = len(server.requests)
     with pytest.raises(FailureShareError, match="budget"):
         measured("budget_tokens: 200, concurrency: 1", resume=True)
-    assert spent == len(server.requests) == 20
+    assert len(server.requests) == 20
+    found = measured("budget_tokens: 1000, concurrency: 1", resume=True)
+    assert (found.n, found.setting["usage"]["calls"]) == (9, len(server.requests))
+    assert "model: m" in found.setting["model"]
 
 
 def test_an_environment_without_an_expert_is_refused(manifest: Callable[..., Path], tmp_path: Path) -> None:
