@@ -178,7 +178,7 @@ class LLMJudge:
         }
 
     async def _judge(self, group: Group, seed: int) -> Proposal | NoProposal:
-        account = _Account(limits=self.limits, tally=self._tally)
+        account = _Account(limits=self.limits)
         try:
             async with asyncio.timeout(self.limits.seconds) as deadline:
                 first = await self._ask_for(View.draw(group, seed), derive(seed, 2), account)
@@ -289,7 +289,6 @@ class _Account:
     """What one group has left."""
 
     limits: Limits
-    tally: Tally
     repairs_left: int = field(init=False)
     ends: float = field(init=False)
     """Time at which the group's seconds are used up."""
