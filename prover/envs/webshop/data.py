@@ -7,6 +7,10 @@
 
 Every file may also be gzipped. WebShop finds the nouns with spaCy while it runs; here they come from a file that
 ``python -m prover.envs.webshop.nouns FOLDER`` makes once.
+
+Measured on two busy cores with 200,000 made-up rows (607 MB): products take 32 s and 0.7 GB, 1.1 GB at most; their 1.4
+million synthetic goals a minute and 1 GB more. Both grow with the number of rows, so that with WebShop's full set human
+goals, or fewer products (``num_products``), are the ones to take.
 """
 
 import gzip

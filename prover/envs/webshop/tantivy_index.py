@@ -2,7 +2,12 @@
 
 Its terms are those of the exact index, but tantivy ranks by k1 = 1.2 and b = 0.75 and lets nobody choose, where WebShop
 ranks by 0.9 and 0.4. Pages and rewards stay exact; what a search shows, and in what order, does not: on WebShop's 1000
-products 86 % of the first 10 and 90 % of the first 50 are Lucene's, over 1446 recorded queries.
+products 86 % of the first 10 and 90 % of the first 50 are Lucene's, over the recorded queries; 1 % of the lists of 50
+are the same.
+
+Measured on two busy cores. 1000 products: 0.1 ms a search (exact: 0.2 ms). A million products spliced from real ones:
+31 minutes to build, all but two of them for the analysis of texts (0.35 ms each on an idle core); 127 MB on disk, 123 MB
+more in memory, at most 380 MB while it is built; 61 ms a search at the median, 195 ms at the 95th percentile.
 """
 
 from collections import Counter
