@@ -236,15 +236,15 @@ def _fairs(world: Sequence[_Thing], share: int, rng: np.random.Generator) -> lis
 
 
 def _questions(world: Sequence[_Thing], split: str, share: int, rng: np.random.Generator) -> tuple[Question, ...]:
-    """As many one-hop as two-hop questions, in turns."""
+    """As many one-hop as two-hop questions, in random order."""
     by_hops: dict[int, list[Question]] = {1: [], 2: []}
     for form in _FORMS:
         for thing in world:
             if thing.kind == form.kind and (question := _question(form, thing, split)) is not None:
                 by_hops[len(form.path)].append(question)
-    chosen = [[of[int(place)] for place in rng.permutation(len(of))] for of in by_hops.values()]
-    turns = zip(*chosen, strict=False)
-    return tuple(question for _, pair in zip(range(_QUESTIONS * share // 2), turns, strict=False) for question in pair)
+    half = _QUESTIONS * share // 2
+    chosen = [of[int(place)] for of in by_hops.values() for place in rng.permutation(len(of))[:half]]
+    return tuple(chosen[int(place)] for place in rng.permutation(len(chosen)))
 
 
 def _question(form: _Form, thing: _Thing, split: str) -> Question | None:
