@@ -105,6 +105,7 @@ class HttpRetriever:
         self._flights: Flights[_Key, tuple[Hit, ...]] = Flights()
         self._lock = threading.Lock()
         self._waiting: dict[int, list[_Key]] = {}
+        self._down = False
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
         """What the server finds; no request without a query.
@@ -193,7 +194,9 @@ class HttpRetriever:
         end = time.monotonic() + self._deadline_s
         for attempt in count():
             try:
-                return self._attempt(body, len(queries), k, end)
+                answers = self._attempt(body, len(queries), k, end)
+                self._down = False
+                return answers
             except _RequestError as failure:
                 again = retry.again(failure.cause, attempt)
                 left = end - time.monotonic()
@@ -201,7 +204,9 @@ class HttpRetriever:
                 if pause is None:
                     times = "once" if attempt == 0 else f"{attempt + 1} times"
                     raise ServiceError(f"{failure} Asked {times}.", failure.cause) from None
-                _log.info("retriever_asks_again", url=self._shown, cause=failure.cause, attempt=attempt, pause_s=pause)
+                if attempt and not self._down:
+                    self._down = True  # Said once, not by every thread.
+                    _log.warning("retriever_down", url=self._shown, cause=failure.cause, because=str(failure))
             time.sleep(pause)
         raise AssertionError("attempts end by themselves")
 

@@ -1,5 +1,7 @@
 """BM25 in this process."""
 
+import gzip
+import json
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +12,7 @@ import pytest
 from prover.errors import ConfigError, DataError
 from prover.retrieval import Passage, Retriever, bm25
 from prover.retrieval.bm25 import Bm25Retriever
+from prover.retrieval.corpus import read_corpus
 
 
 def ids(retriever: Bm25Retriever, query: str, k: int = 10) -> list[str]:
@@ -121,3 +124,29 @@ def test_what_cannot_be_searched(retriever: Bm25Retriever) -> None:
         Bm25Retriever([Passage(id="a", title="", text="of the")], cache=None)
     with pytest.raises(ConfigError, match="k=0"):
         retriever.search(["salt"], 0)
+
+
+def test_recall_of_supporting_titles(shared: Path, tmp_path: Path) -> None:
+    """On 4,108 real questions it finds as much as was measured with bm25s by itself (takes about 5 s)."""
+    data = shared / "data" / "searchqa"
+    retriever = Bm25Retriever(read_corpus(data), cache=tmp_path)
+    rows = [
+        json.loads(line)
+        for split in ("train", "dev", "test")
+        for line in gzip.decompress((data / f"{split}.jsonl.gz").read_bytes()).splitlines()
+    ]
+    found = retriever.search([row["question"] for row in rows], 5)
+
+    def recall(k: int, dataset: str = "") -> float:
+        shares = [
+            len({hit.passage.title for hit in hits[:k]} & set(row["supporting_titles"])) / len(row["supporting_titles"])
+            for row, hits in zip(rows, found, strict=True)
+            if dataset in row["dataset"].lower()
+        ]
+        return sum(shares) / len(shares)
+
+    assert recall(3) == pytest.approx(0.713, abs=0.02)
+    assert recall(5) == pytest.approx(0.779, abs=0.02)
+    assert recall(5, "hotpot") == pytest.approx(0.772, abs=0.02)
+    assert recall(5, "musique") == pytest.approx(0.501, abs=0.02)
+    assert recall(5, "2wiki") == pytest.approx(0.662, abs=0.02)

@@ -1,10 +1,6 @@
 """The client of retrieval servers, against real ones."""
 
-import os
-import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -14,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from faulty_server import FaultyServer
 
 from prover.errors import ConfigError, ServiceError
 from prover.retrieval import Passage, Retriever
@@ -22,7 +19,6 @@ from prover.retrieval.http import HttpRetriever
 from prover.retrieval.server import RetrievalServer
 from prover.retriever_config import Dialect
 
-FAULTY_SERVER = Path(__file__).with_name("faulty_server.py")
 Open = Callable[..., HttpRetriever]
 
 
@@ -252,6 +248,15 @@ def test_one_query_does_not_spoil_others(script: Any, client: Open, retries: int
     assert Counter(len(asked["queries"]) for asked in script.asked) == {4: 1 + retries, 1: 4}
 
 
+def test_an_outage_is_told_once(script: Any, client: Open, capsys: pytest.CaptureFixture[str]) -> None:
+    """Not by every try, not for one failure, and again when the server has answered meanwhile."""
+    retriever = client()
+    for query, failures, told in [("a", 1, 0), ("b", 3, 1), ("c", 0, 0), ("d", 2, 1)]:
+        script.steps = [(503, {}, b"busy")] * failures
+        assert found(retriever, query) == f"about {query}"
+        assert capsys.readouterr().out.count("retriever_down") == told
+
+
 def test_an_outage_fails_all_who_wait(script: Any, client: Open) -> None:
     """Nobody is left waiting."""
     script.steps = [(503, {}, b"busy")] * 100
@@ -314,33 +319,6 @@ def test_nothing_to_return(client: Open) -> None:
         client().search(["a"], 0)
 
 
-class Faulty:
-    """A process of the faulty server, at one port from first to last."""
-
-    def __init__(self, folder: Path, passages: Sequence[Passage], dialect: Dialect) -> None:
-        self._log = folder / "faults"
-        self._log.touch()
-        rows = [f'{{"id": "{p.id}", "title": "{p.title}", "text": "{p.text}"}}' for p in passages]
-        (folder / "corpus.jsonl").write_text("\n".join(rows))
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
-        self._words = [sys.executable, str(FAULTY_SERVER), str(folder), str(self.port), dialect, str(self._log)]
-        self.start()
-
-    def start(self) -> None:
-        """Start, without waiting until it listens."""
-        self._process = subprocess.Popen(self._words, env={**os.environ, "OMP_NUM_THREADS": "1"})
-
-    def kill(self) -> None:
-        """End it in the middle of whatever it does."""
-        self._process.send_signal(signal.SIGKILL)
-        self._process.wait(20)
-
-    def faults(self) -> Counter[str]:
-        """How often it has failed on purpose, by kind."""
-        return Counter(self._log.read_text())
-
-
 @pytest.mark.parametrize("dialect", ["search_r1", "verl_agent"])
 def test_nothing_is_lost_under_load(tmp_path: Path, dialect: Dialect) -> None:
     """64 threads, 5% failures of four kinds and a server that is killed and restarted: every answer is right."""
@@ -352,10 +330,6 @@ def test_nothing_is_lost_under_load(tmp_path: Path, dialect: Dialect) -> None:
         for number in range(200)
     ]
     local = Bm25Retriever(passages)
-    server = Faulty(tmp_path, passages, dialect)
-    remote = HttpRetriever(
-        f"http://127.0.0.1:{server.port}", dialect=dialect, read_s=0.5, retries=99, pause_s=0.05, longest_pause_s=0.3
-    )
     done = threading.Semaphore(0)
 
     def episode(number: int) -> list[bool]:
@@ -366,15 +340,14 @@ def test_nothing_is_lost_under_load(tmp_path: Path, dialect: Dialect) -> None:
             done.release()
         return answers
 
-    with ThreadPoolExecutor(64) as threads:
+    with FaultyServer(tmp_path, passages, dialect) as server, ThreadPoolExecutor(64) as threads:
+        remote = HttpRetriever(server.url, dialect=dialect, read_s=0.5, retries=99, pause_s=0.05, longest_pause_s=0.3)
         episodes = [threads.submit(episode, number) for number in range(64)]
         for _ in range(100):
             assert done.acquire(timeout=60)
         server.kill()
         server.start()
-        answers = [answer for one in episodes for answer in one.result(60)]
-    server.kill()
-    remote.close()
-    assert answers == [True] * (64 * 5)
-    # Alone, the queries make 320 requests; together, at least one for each turn.
-    assert sum(server.faults().values()) >= (16 if dialect == "verl_agent" else 1)
+        assert [answer for one in episodes for answer in one.result(60)] == [True] * (64 * 5)
+        remote.close()
+        # Alone, the queries make 320 requests; together, at least one for each turn.
+        assert sum(server.faults().values()) >= (16 if dialect == "verl_agent" else 1)

@@ -95,7 +95,6 @@ def test_nothing_is_lost(tmp_path: Path, expected: dict[tuple[str, int], tuple[A
         retriever = client(server, read_s=0.5, retries=99)
         groups = play(Searching(150, restart), ThreadHost, retriever)
         retriever.close()
-        print("\nFAULTS", server.faults())
         faults = sum(server.faults().values())
     assert [group.failures for group in groups] == [()] * GROUPS
     assert by_member(groups) == expected
