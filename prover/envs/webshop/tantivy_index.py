@@ -6,8 +6,9 @@ products 86 % of the first 10 and 90 % of the first 50 are Lucene's, over the re
 are the same.
 
 Measured on two busy cores. 1000 products: 0.1 ms a search (exact: 0.2 ms). A million products spliced from real ones:
-31 minutes to build, all but two of them for the analysis of texts (0.35 ms each on an idle core); 127 MB on disk, 123 MB
-more in memory, at most 380 MB while it is built; 61 ms a search at the median, 195 ms at the 95th percentile.
+31 minutes to build, all but two of them for the analysis of texts (about 0.35 ms each on a core of its own); 127 MB on
+disk, 123 MB more in memory, at most 380 MB while it is built; 61 ms a search at the median, 195 ms at the 95th
+percentile.
 """
 
 from collections import Counter
