@@ -6,6 +6,7 @@ where one of them, or help, is asked for: pytest runs that have nothing to do wi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -28,13 +29,26 @@ _OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser, args: list[str]) -> None:
-    """Offer the options where they are used: their names are short, and other plugins may have the same ones."""
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> Iterator[None]:
+    """Offer the options where they are asked for. What another plugin calls alike stays that plugin's."""
+    yield
     words = {word.partition("=")[0] for word in args}
-    if words & {"--suite", "--policy", "--help", "-h"}:
-        group = parser.getgroup("prover", "benchmark suites (ProVer)")
-        for name, settings in _OPTIONS:
-            group.addoption(f"--{name}", dest=f"prover_{name.replace('-', '_')}", **settings)
+    if not words & {"--suite", "--policy", "--help", "-h"} or not (_free(parser, "suite") and _free(parser, "policy")):
+        return
+    group = parser.getgroup("prover", "benchmark suites (ProVer)")
+    for name, settings in _OPTIONS:
+        shown = f"--{name}" if _free(parser, name) else f"--prover-{name}"
+        group.addoption(shown, dest=f"prover_{name.replace('-', '_')}", **settings)
+
+
+def _free(parser: pytest.Parser, name: str) -> bool:
+    """Whether no other plugin has an option of this name."""
+    probe = f"--{name}=x"
+    try:
+        return probe in parser.parse_known_and_unknown_args([probe])[1]
+    except pytest.UsageError:
+        return False
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -72,7 +86,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     from prover.bench import plugin
 
-    plugin.check_names(config)
+    plugin.check_options(config)
     idle = [item for item in marked if _idle(item)]
     if idle:
         config.hook.pytest_deselected(items=idle)

@@ -87,16 +87,18 @@ def cases(config: pytest.Config, folder: Path, manifests: str | tuple[str, ...])
     return found or [Case(None)]
 
 
-def check_names(config: pytest.Config) -> None:
-    """Check, after collection, that every suite that was asked for exists.
+def check_options(config: pytest.Config) -> None:
+    """Check, after collection, that every suite that was asked for exists, and that there is a place for results.
 
     Raises:
-        UsageError: one does not.
+        UsageError: one does not, or there is nothing to resume.
     """
     known = session_of(config).known
     for wanted in option(config, "suite") or ():
         if not any(fits(name, wanted) for name in known):
             raise pytest.UsageError(str(no_such_suite(wanted, known)))
+    if known:
+        out(config)
 
 
 @dataclass(frozen=True, slots=True)
