@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from itertools import count
@@ -45,7 +45,7 @@ class HttpRetriever:
     Queries that come within a few milliseconds share one request, where the dialect takes several; a query that is
     under way is not sent again. A request that fails for a passing cause (no connection, connection lost, timeout, 429,
     5xx) is repeated after a pause, as ``Retry-After`` asks; 500 too, since a search changes nothing. When a shared
-    request fails for what may be the fault of one query, each of its queries is asked once more alone.
+    request fails for what may be the fault of one query, each of its queries is asked again alone.
 
     Args:
         url: of the server; ``/retrieve`` is added where it has no path.
@@ -157,25 +157,20 @@ class HttpRetriever:
     def _see_to(self, keys: list[_Key]) -> None:
         """Land or fail every key."""
         batches = [keys[start : start + self._max_batch] for start in range(0, len(keys), self._max_batch)]
-        spoilt = [key for keys in self._each(self._send, batches) for key in keys]
-        self._each(self._send_once, [[key] for key in spoilt])
+        spoilt = [key for keys in self._send(batches) for key in keys]
+        self._send([[key] for key in spoilt])
 
-    def _each(self, send: Callable[[list[_Key]], list[_Key]], batches: list[list[_Key]]) -> list[list[_Key]]:
+    def _send(self, batches: list[list[_Key]]) -> list[list[_Key]]:
+        """A request for each batch, side by side."""
         if len(batches) <= 1:
-            return [send(keys) for keys in batches]
+            return [self._deliver(keys) for keys in batches]
         with ThreadPoolExecutor(min(len(batches), self._connections)) as threads:
-            return list(threads.map(send, batches))
+            return list(threads.map(self._deliver, batches))
 
-    def _send(self, keys: list[_Key]) -> list[_Key]:
-        return self._deliver(keys, self._retry)
-
-    def _send_once(self, keys: list[_Key]) -> list[_Key]:
-        return self._deliver(keys, RetryPolicy(retries=0))
-
-    def _deliver(self, keys: list[_Key], retry: RetryPolicy) -> list[_Key]:
+    def _deliver(self, keys: list[_Key]) -> list[_Key]:
         """Land or fail the keys of one request, except for those that are returned: these are to be asked alone."""
         try:
-            answers = self._ask([query for query, _ in keys], keys[0][1], retry)
+            answers = self._ask([query for query, _ in keys], keys[0][1])
         except BaseException as error:
             if len(keys) > 1 and isinstance(error, ServiceError) and error.cause in _OF_ONE:
                 return keys
@@ -188,7 +183,7 @@ class HttpRetriever:
             self._flights.land(key, answer)
         return []
 
-    def _ask(self, queries: Sequence[str], k: int, retry: RetryPolicy) -> list[tuple[Hit, ...]]:
+    def _ask(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
         """The answers to one request, after as many attempts as make sense."""
         body = ask(self._dialect, queries, k, topk_retrieval=self._topk_retrieval)
         end = time.monotonic() + self._deadline_s
@@ -198,9 +193,9 @@ class HttpRetriever:
                 self._down = False
                 return answers
             except _RequestError as failure:
-                again = retry.again(failure.cause, attempt)
+                again = self._retry.again(failure.cause, attempt)
                 left = end - time.monotonic()
-                pause = retry.delay(attempt, self._rng, retry_after=failure.wait_s, left=left) if again else None
+                pause = self._retry.delay(attempt, self._rng, retry_after=failure.wait_s, left=left) if again else None
                 if pause is None:
                     times = "once" if attempt == 0 else f"{attempt + 1} times"
                     raise ServiceError(f"{failure} Asked {times}.", failure.cause) from None

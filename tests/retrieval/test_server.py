@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from prover.cli import main
 from prover.errors import ConfigError, ServiceError
 from prover.retrieval import Hit, Passage
 from prover.retrieval.bm25 import Bm25Retriever
+from prover.retrieval.corpus import read_corpus
 from prover.retrieval.server import RetrievalServer
 
 SEARCH = {"queries": ["salt"], "topk": 1, "return_scores": True}
@@ -198,3 +200,41 @@ def test_the_command(tmp_path: Path, stop: signal.Signals) -> None:
         connection.close()
         process.send_signal(stop)
         assert process.wait(20) == 0
+
+
+def test_a_config_names_corpus_and_retriever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A YAML file says what is served and how it is searched."""
+    (tmp_path / "corpus.jsonl").write_text('{"id": "1", "title": "Vint", "text": "Trades in salt."}\n')
+    (tmp_path / "served.yaml").write_text(
+        f"corpus: {tmp_path}\nretriever: {{kind: bm25, b: 0.4, index_folder: {tmp_path / 'cache'}}}\n"
+    )
+    opened: list[RetrievalServer] = []
+    monkeypatch.setattr(RetrievalServer, "serve", lambda server: opened.append(server))
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    with pytest.raises(SystemExit) as ended:
+        main(["serve-retriever", str(tmp_path / "served.yaml"), "--port", "0", "--topk", "5"])
+    assert ended.value.code == 0
+    for wanted, handler in zip((signal.SIGTERM, signal.SIGINT), before, strict=True):
+        signal.signal(wanted, handler)
+    (server,) = opened
+    assert (server.k, server.dialect) == (5, "search_r1")
+    assert server.retriever.fingerprint == Bm25Retriever(read_corpus(tmp_path), b=0.4).fingerprint
+    server._listener.server_close()
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["missing.jsonl"], "missing.jsonl"),
+        (["missing.yaml"], "no config file"),
+        (["missing.jsonl", "--dialect", "verl"], "search_r1, verl_agent, rerank"),
+    ],
+)
+def test_mistakes_of_the_command(
+    tmp_path: Path, words: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A missing corpus or config and an unknown dialect exit with 2."""
+    with pytest.raises(SystemExit) as ended:
+        main(["serve-retriever", str(tmp_path / words[0]), *words[1:]])
+    assert ended.value.code == 2
+    assert problem in capsys.readouterr().err
