@@ -46,6 +46,8 @@ _BLANKS = " \t\r\n"
 _MARK = rf"[^\w{_BLANKS}]"
 """Punctuation, and blanks of other kinds."""
 
+_LATIN_1 = "".join(map(chr, range(0xA0, 0x100)))
+
 _OUTSIDE = r"(?!\[?[^\[\]]*\]\s*$)"
 """Looks ahead: no part of a call begins here."""
 
@@ -67,7 +69,7 @@ def build_call_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
     Text is lower-cased. In a call every mark of punctuation is a token that knows on which sides it touches its
     neighbours, so that ``28" x 28"`` reads back. Outside calls punctuation is left out: an observation says ``28 x 28``
     in the same tokens, and can be copied from. A word that ``texts`` do not have is its longest known beginning, then
-    letters.
+    letters: those of Latin-1 and of ``texts``.
 
     Args:
         texts: Observations and calls that the vocabulary has to cover.
@@ -91,10 +93,10 @@ def build_call_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
         ]
     )
     texts = set(texts)
-    characters = {*string.digits, *string.ascii_lowercase, *string.punctuation}.union(*map(str.lower, texts))
+    characters = set(string.printable + _LATIN_1).union(*texts) - {_GLUE, *_BLANKS}
+    characters = {lower for character in characters for lower in character.lower()}
     letters = {character for character in characters if character.isalnum()}
-    marks = {character for character in characters - letters - {_GLUE} if character not in _BLANKS}
-    glued = {left + mark + right for mark in marks for left in ("", _GLUE) for right in ("", _GLUE)}
+    glued = {left + mark + right for mark in characters - letters for left in ("", _GLUE) for right in ("", _GLUE)}
     seen = _pieces(backend, texts)
     tokens = [*_SPECIALS, *sorted(seen | glued | letters | {_GLUE + letter for letter in letters})]
     backend.model = models.WordPiece(

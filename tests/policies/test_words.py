@@ -224,11 +224,11 @@ def test_every_call_of_the_made_up_shop_reads_back() -> None:
 
 
 def test_every_click_of_the_original_shop_reads_back(shared: Path) -> None:
-    """All product ids and option values of WebShop's 1000 products, from their letters alone, up to runs of blanks."""
+    """All product ids and option values of WebShop's 1000 products, from few words, up to runs of blanks."""
     env = WebShopEnv(data=str(shared / "data" / "webshop"))
     values = {value for product in env._shop.products.values() for _, listed in product.options for value in listed}
     calls = {f"click[{asin.lower()}]" for asin in env._shop.products} | {f"click[{value}]" for value in values}
-    codec = HFCodec(build_call_tokenizer([*CALLS, " ".join(set().union(*values))]))
+    codec = HFCodec(build_call_tokenizer(CALLS))
     assert len(calls) > 2900
     said = {call: codec.decode(codec.action(call)) for call in calls}
     assert {call for call, text in said.items() if text != re.sub(" +", " ", call)} == set()
