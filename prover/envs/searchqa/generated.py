@@ -1,9 +1,10 @@
 """A small encyclopedia of our own making, with questions: it needs no files, and is the same everywhere.
 
 Its people, towns, books and years (which have names) are invented, so that no answer can be known beforehand. They live
-in three worlds, one a split, which share words but no name; all passages lie in one corpus. Some people share their
+in four worlds, one a split, which share words but no name; all passages lie in one corpus. Some people share their
 whole name with another of another profession, and reports on fairs mention people, towns and books without telling
-anything that is asked for.
+anything that is asked for. The split ``demos`` is for demonstrations: what a policy learns from them by heart is of no
+use in the others.
 
 ``one_hop`` questions ask for a fact of the thing they name, ``two_hop`` ones for a fact of a thing that another passage
 names.
@@ -20,11 +21,11 @@ from prover.retrieval.retriever import Passage
 from prover.seeds import generator
 
 _SEED = 20_250_301
-_WORLDS = {"train": 3, "dev": 2, "test": 2}
+_WORLDS = {"demos": 4, "train": 3, "dev": 2, "test": 2}
 """Split -> its size, in shares of ``_SHARE``."""
 _PEOPLE, _TOWNS, _BOOKS, _YEARS, _FAIRS = 90, 36, 54, 50, 25
 """Things of a share."""
-_QUESTIONS = 300
+_QUESTIONS = 400
 """Questions of a share, half of them two-hop."""
 _NAMESAKES = 0.08
 """Share of the people whose name another one has."""
@@ -47,30 +48,31 @@ _FAMILY = _words("""
 _TOWN = (
     _words("""
         amber cold iron silver north hazel red upper raven salt grey honey linden foggy oak lower white barley rook
-        elder
+        elder clover stone
     """),
     _words("""
         ferry hollow haven bridge moor crossing fields gate ford harbor mill cross well reach hill point dale quay
+        market landing
     """),
 )
 _BOOK = (
     _words("""
         silent glass borrowed midnight paper seventh hidden wandering hollowed burning quiet painted patient broken
-        velvet distant scarlet forgotten winter careful
+        velvet distant scarlet forgotten winter careful gilded lonely endless stolen eastern
     """),
     _words("""
         orchestra lantern compass sparrow staircase mirror island clockmaker letter garden window ledger bell
-        cartographer violin kingdom key shadow ladder promise
+        cartographer violin kingdom key shadow ladder promise carousel riddle voyage harvest teacup
     """),
 )
 _YEAR = (
     _words("""
         copper jade onyx pearl bronze coral cobalt ivory tin quartz marble opal saffron indigo ochre ruby granite
-        slate
+        slate topaz garnet brass chalk flint
     """),
     _words("""
         heron badger falcon otter lynx salmon beetle stag owl tortoise hare pelican viper crane mole antelope jackal
-        swan bison lark
+        swan bison lark weasel gull trout marten
     """),
 )
 _PROFESSIONS = _words("painter composer botanist architect navigator physician sculptor printer")

@@ -52,5 +52,5 @@ def test_it_answers_all_generated_questions() -> None:
             turns += 1
         assert info["success"], task
         lengths[info["task_type"], turns] += 1
-    assert lengths["one_hop", 2] == 300
-    assert lengths["two_hop", 3] >= 290
+    assert lengths["one_hop", 2] == 400
+    assert lengths["two_hop", 3] >= 390
