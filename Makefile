@@ -21,6 +21,7 @@ test: .venv/test.stamp
 	$(TEST)lint-imports
 	$(TEST)interrogate --quiet prover
 	$(TEST)interrogate --quiet --whitelist-regex "^test_" tests
+	$(TEST)pytest --quiet benchmarks/speed
 	$(TEST)pytest --numprocesses 2
 
 # Stamps are newer than what they were made from, so that a second call installs nothing.

@@ -87,7 +87,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     from prover.bench import plugin
 
     plugin.check_options(config)
-    idle = [item for item in marked if _idle(item)]
+    # Who asks for a suite does not ask for what lies beside it.
+    others = [item for item in items if item not in marked] if config.getoption("prover_suite", None) else []
+    idle = others + [item for item in marked if _idle(item)]
     if idle:
         config.hook.pytest_deselected(items=idle)
         items[:] = [item for item in items if item not in idle]

@@ -86,10 +86,14 @@ def refuse_unlike(before: Evaluation, after: Evaluation) -> None:
 
 
 def differing_rules(before: Evaluation, after: Evaluation) -> list[str]:
-    """How the two sides played differently, e.g. ``decoding: admissible, free``; to be shown beside the figures."""
+    """How the two sides played differently, e.g. ``decoding: admissible, free``; to be shown beside the figures.
+
+    What their environments say of the data is compared as well, where both say something.
+    """
     first, second = (dict(side.setting.get("rules", {})) for side in (before, after))
-    shared = [name for name in first if name in second and first[name] != second[name]]
-    return [f"{name}: {first[name]}, {second[name]}" for name in shared]
+    found = [f"{name}: {first[name]}, {second[name]}" for name in first if first[name] != second.get(name, first[name])]
+    one, other = (side.provenance.manifest for side in (before, after))
+    return found + [f"data: other {name}" for name in one if one[name] != other.get(name, one[name])]
 
 
 def _both(before: Evaluation, after: Evaluation, *path: str) -> Sequence[Any]:

@@ -134,8 +134,9 @@ class Evaluation:
         return values
 
     def means(self) -> dict[str, MeanInterval]:
-        """Means of ``values``, clustered by task."""
-        return {name: clustered_mean(of_task) for name, of_task in self.values().items()}
+        """Means of ``values``, clustered by task; without bounds where all tasks are alike, which tells no spread."""
+        found = {name: clustered_mean(of_task) for name, of_task in self.values().items()}
+        return {name: mean if mean.se else replace(mean, low=None, high=None) for name, mean in found.items()}
 
     def joined(self, other: "Evaluation") -> "Evaluation":
         """Both measurements of one policy, with other seeds, as one."""

@@ -134,3 +134,12 @@ def test_other_ways_to_play_are_told() -> None:
     """They are a property of what is compared, not a reason to refuse."""
     other = SUITE | {"rules": {"max_turns": 5, "decoding": "admissible"}}
     assert differing_rules(marks("10", **SUITE), marks("10", **other)) == ["decoding: free, admissible"]
+
+
+def test_other_data_are_told() -> None:
+    """Where both environments describe them, by what differs; equal ones are not mentioned."""
+    one, other = (
+        replace(marks("10"), provenance=Provenance(manifest={"corpus": name, "splits": 3})) for name in ("a", "b")
+    )
+    assert differing_rules(one, other) == ["data: other corpus"]
+    assert differing_rules(one, marks("10")) == []

@@ -15,14 +15,17 @@ from prover.advantages import segment_credit
 from prover.errors import ConfigError
 from prover.estimates import (
     all_of_k,
+    bootstrap_mean,
     clustered_mean,
     jeffreys_difference,
+    mcnemar,
     mean_interval,
     paired_difference,
     pass_at_k,
     prob_after_exceeds_before,
     rate_difference,
     reliability,
+    sign_flip,
     t_quantile,
     verification_turns,
     wilson,
@@ -198,3 +201,42 @@ def test_refusals() -> None:
         reliability(8, 1.5, 0.5)
     with pytest.raises(ConfigError, match="df >= 1"):
         t_quantile(0.5, 0)
+
+
+@pytest.mark.parametrize(
+    ("lost", "gained", "p"),
+    [(0, 0, 1.0), (0, 1, 1.0), (1, 9, 22 / 1024), (9, 1, 22 / 1024), (5, 5, 1.0), (2, 8, 112 / 1024)],
+)
+def test_mcnemar_is_exact(lost: int, gained: int, p: float) -> None:
+    """Twice the smaller tail of a fair coin, at most 1, worked out by hand: 1 + 10 and 1 + 10 + 45 of 1,024 ways."""
+    assert mcnemar(lost, gained) == pytest.approx(p)
+
+
+def test_sign_flips_are_counted_exactly_for_few_differences() -> None:
+    """Of eight ways to choose three signs two give a sum of at least 4, both ends; zeros change nothing."""
+    assert sign_flip([1.0, 1.0, 2.0]) == 2 / 8
+    assert sign_flip([1.0, 0.0, 1.0, 0.0, 2.0]) == 2 / 8
+    # |-1 + 1 + 2| = 2: of the sums 4, 2, 2, 0, 0, -2, -2, -4 six are as large.
+    assert sign_flip([-1.0, 1.0, 2.0]) == 6 / 8
+    assert sign_flip([]) == sign_flip([0.0, 0.0]) == 1.0
+
+
+def test_sign_flips_of_many_differences_agree_with_mcnemar() -> None:
+    """For gains and losses of 1 both tests are the same one: 2 P(at most 6 of 20) = .1153, within chance of 10,000."""
+    found = sign_flip([1.0] * 14 + [-1.0] * 6)
+    assert mcnemar(6, 14) == pytest.approx(0.11532, abs=1e-5)
+    assert found == pytest.approx(0.11532, abs=0.013)
+    assert found == sign_flip([1.0] * 14 + [-1.0] * 6), "the draws come from a seed"
+    assert sign_flip([1.0] * 40) == pytest.approx(1 / 10_001)
+
+
+def test_the_bootstrap_stays_inside_what_can_be() -> None:
+    """Nine tasks of ten fail: the t-interval goes below 0, the bootstrap does not; mean and error are the same."""
+    values = [0.0] * 9 + [1.0]
+    found, plain = bootstrap_mean(values), mean_interval(values)
+    assert (found.mean, found.se, found.n) == (plain.mean, plain.se, 10)
+    assert plain.low is not None
+    assert plain.low < 0
+    # Of a thousand resamples none has a negative mean; .9**10 = 35% have a mean of 0.
+    assert (found.low, found.high) == (0.0, pytest.approx(0.3))
+    assert bootstrap_mean([0.5]).low is None

@@ -296,3 +296,43 @@ def test_provenance_is_stored_with_the_result(tmp_path: Path) -> None:
     found = replace(of(scored("a", 0.5, f1=0.25)), provenance=Provenance(ceiling=0.5, manifest={"label": "mini"}))
     found.save(tmp_path / "result.json")
     assert Evaluation.load(tmp_path / "result.json") == found
+
+
+def test_values_that_are_all_alike_have_no_interval() -> None:
+    """A hundred equal rewards tell nothing of their spread; a rate of 1 has Wilson's interval all the same."""
+    found = of(*(scored(f"t{number}", 0.5) for number in range(100)))
+    assert (found.means()["reward"].mean, found.means()["reward"].low) == (0.5, None)
+    # Twice each: ten tasks, as if of ten episodes.
+    whole = of(*(episode(f"t{number}", True) for number in range(10) for _ in range(2)))
+    assert whole.interval() == pytest.approx((0.7225, 1.0), abs=5e-5)
+
+
+def test_every_task_counts_the_same() -> None:
+    """One task is solved in all of three episodes, another in none of one: the rate is a half, not three quarters."""
+    found = of(*[episode("a", True)] * 3, episode("b", False))
+    assert (found.rate, found.successes, found.n) == (0.5, 3, 4)
+
+
+def test_pass_at_k_is_averaged_over_tasks() -> None:
+    """Of four tries one succeeds in the first task (1/2 within two), none in the second; all of two never succeed."""
+    found = of(*(episode("a", number == 0) for number in range(4)), *[episode("b", False)] * 4)
+    best, worst = found.pass_at(2), found.all_of(2)
+    assert best is not None
+    assert worst is not None
+    assert (best.mean, best.n, worst.mean) == (0.25, 2, 0.0)
+    assert found.pass_at(8) is None
+    assert set(found.summary()["pass_at_k"]) == {"2", "4"}
+    assert found.summary()["pass_at_k"]["4"]["mean"] == 0.5
+
+
+def test_one_task_with_too_few_episodes_makes_pass_at_k_unknown() -> None:
+    """An average over the other tasks alone would not be one of the suite."""
+    assert of(*[episode("a", True)] * 2, episode("b", True)).pass_at(2) is None
+
+
+def test_settings_are_stored_with_the_result(tmp_path: Path) -> None:
+    """And a leak among them is told in the line for people."""
+    found = replace(of(episode("a", True)), setting={"suite": {"name": "walk"}, "leak": "3 ids"})
+    found.save(tmp_path / "result.json")
+    assert Evaluation.load(tmp_path / "result.json") == found
+    assert found.text().endswith("n=1, [LEAKED SPLIT: 3 ids]")

@@ -197,7 +197,7 @@ def console(config: pytest.Config) -> Console:
 def summary_lines(config: pytest.Config, paths: list[str]) -> Iterator[str]:
     """The table at the end of a run."""
     written = StringIO()
-    shown = Console(file=written, width=max(100, config.get_terminal_writer().fullwidth))
+    shown = Console(file=written, width=max(120, config.get_terminal_writer().fullwidth))
     if paths:
         found = results.gathered(Evaluation.load(Path(path)) for path in paths)
         report.print_all(report.summary(found), shown)

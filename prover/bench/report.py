@@ -144,5 +144,5 @@ def _table(*columns: str, title: str | None = None) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), title=title, title_justify="left")
     right: dict[str, Any] = {"justify": "right"}
     for column in columns:
-        table.add_column(column, no_wrap=column not in ("besides", "verdict"), **(right if column in _RIGHT else {}))
+        table.add_column(column, no_wrap=column != "verdict", **(right if column in _RIGHT else {}))
     return table

@@ -72,7 +72,7 @@ def test_task_types_have_a_table_of_their_own() -> None:
 
 
 def test_differences_are_named_or_not_shown() -> None:
-    """Two gains of eight tasks are p = .5 and show nothing; eight gains are p = 2/256. What was played otherwise is told."""
+    """Two gains of eight tasks, p = .5, show nothing; eight gains do, p = 2/256. What was played otherwise is told."""
     weak = shown(comparison([(result("00000000"), result("11000000"))]))
     assert "no difference shown" in weak
     assert "0.500" in weak

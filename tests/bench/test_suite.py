@@ -11,6 +11,8 @@ from prover.records import Task
 
 SUITES = Path(__file__).parents[2] / "benchmarks" / "suites"
 SHIPPED = {
+    "searchqa": (1, "0a43b436f4932db1"),
+    "searchqa_generated": (1, "2a5b9e2b7b4cbe16"),
     "alfworld_generated": (1, "e58141d6129b0ee8"),
     "alfworld_seen": (1, "095c2fe8468a8a15"),
     "alfworld_unseen": (1, "d2053d8b63c33af2"),
@@ -18,6 +20,8 @@ SHIPPED = {
     "webshop": (1, "42b56d82b119bd8e"),
     "webshop_generated": (1, "f4619d752a9a91aa"),
 }
+
+SIZES = {"toy": 9, "alfworld_generated": 1000, "webshop_generated": 99, "searchqa_generated": 800}
 
 
 def test_a_change_of_a_shipped_suite_changes_its_version() -> None:
@@ -31,10 +35,10 @@ def test_shipped_suites_are_named_as_their_files() -> None:
     assert [load_suite(path).suite for path in SUITES.glob("*.yaml")] == [path.stem for path in SUITES.glob("*.yaml")]
 
 
-@pytest.mark.parametrize("name", ["toy", "alfworld_generated", "webshop_generated"])
+@pytest.mark.parametrize("name", ["toy", "alfworld_generated", "webshop_generated", "searchqa_generated"])
 def test_suites_without_data_have_their_tasks(name: str) -> None:
     """The tasks are those of the version, as many as the hash was made of."""
-    assert len(load_suite(SUITES / f"{name}.yaml").tasks()) == {"toy": 9, "webshop_generated": 99}.get(name, 1000)
+    assert len(load_suite(SUITES / f"{name}.yaml").tasks()) == SIZES[name]
 
 
 def test_the_digest_is_of_what_can_change_a_score(manifest: Callable[..., Path]) -> None:
