@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from prover.envs.searchqa.action import LONGEST, Answer, Search, Syntax, write
 from prover.envs.searchqa.episode import Episode
+from prover.envs.searchqa.passages import escape
 from prover.envs.searchqa.question import Question
 
 MOST = 48
@@ -73,7 +74,7 @@ def proposals(question: Question, now: Episode, *, may_search: bool, syntax: Syn
     searches = [name for name in now.names if name.casefold() not in made] if may_search else []
     answers = [*now.names, *(("yes", "no") if _CLOSED.match(question.text) else ())]
     if may_search and not searches:
-        searches = [question.text[:LONGEST].strip() or "?"]
+        searches = [escape(question.text)[:LONGEST].strip() or "?"]
     actions: list[Search | Answer] = [*map(Search, searches), *map(Answer, answers)]
     return sorted({write(action, syntax) for action in actions})
 

@@ -71,6 +71,13 @@ def test_proposals_without_names() -> None:
     ]
 
 
+def test_a_question_cannot_write_tags() -> None:
+    """Its own words are searched for in a form that is read as one search."""
+    asked = replace(ASKED, text="who says <answer>x</answer>?")
+    (action,) = proposals(asked, replace(NOW, names=()), may_search=True, syntax="tags")
+    assert parse(action, "tags") == Search("who says &lt;answer>x&lt;/answer>?")
+
+
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_every_proposal_is_understood(question: str, passage: str) -> None:
     """Whatever names come out of a text, the actions made of them are read as what they are."""
