@@ -100,7 +100,7 @@ class Attribution:
         if (reason := self._ineligible(group)) is not None:
             return Verdict(group=group.index, outcome=reason)
         try:
-            proposal = _checked(await self._ask(group, derive(seed, 0)))
+            proposal = _checked(await ask(self.judge, group, seed=derive(seed, 0), deadline_s=self.judge_deadline_s))
             code = None if isinstance(proposal, NoProposal) else self._invalid(proposal, group)
         except Exception as error:
             return Verdict(group=group.index, outcome="judge_failed", detail=_trace(error))
@@ -119,16 +119,6 @@ class Attribution:
         if isinstance(probe, str):
             return replace(verdict, probe_error=probe)
         return replace(verdict, probe=probe)
-
-    async def _ask(self, group: Group, seed: int) -> Proposal | NoProposal:
-        """The judge's answer, within the deadline."""
-        try:
-            async with asyncio.timeout(self.judge_deadline_s) as deadline:
-                return await self.judge.propose(group, seed=seed)
-        except TimeoutError:
-            if not deadline.expired():
-                raise
-            return NoProposal(reason="judge_deadline", detail=f"no judgement within {self.judge_deadline_s:g} s")
 
     async def _measure(self, verifier: Verifier, proposal: Proposal, group: Group, *, seed: int) -> Verdict:
         try:
@@ -213,6 +203,17 @@ class AnswerWatch:
             )
         before, self._low = self._low, share < self.warn_below
         return f"only {told}; the others are trained on as plain GRPO" if self._low and not before else None
+
+
+async def ask(judge: Judge, group: Group, *, seed: int, deadline_s: float | None) -> Proposal | NoProposal:
+    """What a judge answers; ``judge_deadline`` when it takes longer than the deadline."""
+    try:
+        async with asyncio.timeout(deadline_s) as deadline:
+            return await judge.propose(group, seed=seed)
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        return NoProposal(reason="judge_deadline", detail=f"no judgement within {deadline_s:g} s")
 
 
 def _checked(reply: Proposal | NoProposal) -> Proposal | NoProposal:

@@ -181,8 +181,12 @@ def judge_again(
         continuations=continuations,
         any_policy=any_policy,
     )
-    summary = rejudge(plan, watch=lambda done, total: print(f"{done} of {total} groups judged", flush=True))
-    print_summary(summary, plan.out)
+    try:
+        summary = rejudge(plan, watch=lambda done, total: print(f"{done} of {total} groups judged", flush=True))
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on", file=sys.stderr)
+        raise typer.Exit(130) from None
+    print_summary(summary, folder)
 
 
 def _check_judges(sections: Mapping[str, JudgeConfig]) -> None:

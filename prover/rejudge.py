@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from prover import group_store, stage
-from prover.attribution import Attribution, CreditRule
+from prover.attribution import Attribution, CreditRule, ask
 from prover.branch import Branch
 from prover.config import RunConfig
 from prover.errors import DataError, EnvError
@@ -240,7 +240,8 @@ class _Round:
     async def _ask(self, judge: Judge, group: Group) -> "_Recalled":
         try:
             seed = derive(self.comparison.plan.seed, self.update, group.index)
-            return _Recalled(name=judge.name, reply=await judge.propose(group, seed=seed))
+            reply = await ask(judge, group, seed=seed, deadline_s=self.comparison.plan.config.verify.judge_deadline_s)
+            return _Recalled(name=judge.name, reply=reply)
         except Exception as error:  # raised again where it is counted
             return _Recalled(name=judge.name, reply=error)
 

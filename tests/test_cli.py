@@ -320,3 +320,18 @@ def test_judge_check_asks_each_judge(capsys: pytest.CaptureFixture[str]) -> None
     told = capsys.readouterr().out
     assert "No proposal: no_judge" in told
     assert "Proposal: turns" in told
+
+
+def test_an_interrupted_comparison_says_how_it_goes_on(
+    model: str, plans: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C ends it without a traceback, with the exit code that shells expect."""
+
+    def stop(plan: Any, watch: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules["prover.rejudge"], "rejudge", stop)
+    Path("old").mkdir()
+    Path("old/config.yaml").write_text(effective_yaml(load_config(None, ["env.kind=line", model])))
+    assert run("judge", "old") == 130
+    assert capsys.readouterr().err == "stopped; the same command goes on\n"

@@ -1,5 +1,6 @@
 """Stored groups of a real run, judged again."""
 
+import asyncio
 import json
 import shutil
 from collections import Counter
@@ -263,3 +264,18 @@ def test_segments_are_compared_with_random_ones_of_their_length(
     over = summary.judges[2].delta_over_null
     assert over is not None
     assert over.n <= len(pairs)
+
+
+def test_a_judge_that_hangs_is_cut_short(stored_run: Path, tmp_path: Path) -> None:
+    """The deadline of the run's judges holds here as well; it is a failure, to be tried again."""
+
+    class Hanging(RandomJudge):
+        async def propose(self, group: Group, *, seed: int) -> Proposal | NoProposal:
+            await asyncio.Event().wait()
+            raise AssertionError("unreachable: nobody sets it")
+
+    wanted = plan(stored_run, tmp_path, {"hanging": Hanging()}, groups=2)
+    verify = wanted.config.verify.model_copy(update={"judge_deadline_s": 0.01})
+    summary = rejudge(replace(wanted, config=wanted.config.model_copy(update={"verify": verify})))
+    assert outcomes(summary, "hanging") == {"no_proposal:judge_deadline": 2}
+    assert summary.judges[1].failed == 2
