@@ -5,6 +5,7 @@ each other. A section that describes one of several things says by its ``kind`` 
 have theirs in ``env_config`` and ``judge_config``.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
@@ -286,6 +287,9 @@ class SftConfig(Section):
     epochs: Count = 6
     batch_tokens: Count = 2048
     lr: Positive = 2e-3
+    names: str | None = None
+    """Regular expression of words that are mere names, such as product ids. In every demonstration and pass they change
+    places among themselves, so that the policy learns to copy them from what it reads, and none of them by heart."""
     init_std: Positive = 0.07
     """Standard deviation of the starting weights."""
     hidden: Count = 128
@@ -294,6 +298,15 @@ class SftConfig(Section):
     kv_heads: Count = 2
     intermediate: Count = 384
     seed: Seed = 0
+
+    @field_validator("names")
+    @classmethod
+    def _is_a_pattern(cls, names: str | None) -> str | None:
+        try:
+            re.compile(names or "")
+        except re.error as error:
+            raise ValueError(f"{names!r} is no regular expression: {error}") from error
+        return names
 
     @model_validator(mode="after")
     def _heads_divide(self) -> Self:

@@ -5,13 +5,15 @@ An environment that has an ``expert(seed)`` method can be demonstrated: it retur
 not taught, so that the policy meets states that the expert avoids and learns how it goes on from there.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from prover import build, stage
@@ -152,6 +154,12 @@ def batches(rows: Sequence[TokenRow], batch_tokens: int, rng: np.random.Generato
     return [found[int(index)] for index in rng.permutation(len(found))]
 
 
+def renamed(row: TokenRow, names: NDArray[np.int64], rng: np.random.Generator) -> TokenRow:
+    """The row with the token ids ``names`` put in each other's place, everywhere alike; shape (n_names,)."""
+    others = dict(zip(names.tolist(), rng.permutation(names).tolist(), strict=True))
+    return replace(row, ids=np.array([others.get(id_, id_) for id_ in row.ids.tolist()], dtype=row.ids.dtype))
+
+
 def new_model(config: SftConfig, tokenizer: Any) -> Qwen3ForCausalLM:
     """A Qwen3 model with random weights; the vector of ``name N`` is that of the name plus that of the number.
 
@@ -215,12 +223,15 @@ def run(config: SftConfig, *, watch: Callable[[str, Mapping[str, Any]], None] = 
     rows = [token_row(policy.codec, one) for one in shown]
     model, rng = policy.model, generator(config.seed, _ORDER)
     optimizer = torch.optim.AdamW(model.parameters(), lr=config.lr, betas=(0.9, 0.95), weight_decay=0.01)
+    words: dict[str, int] = tokenizer.get_vocab()
+    names = np.array(sorted(words[word] for word in words if config.names and re.fullmatch(config.names, word)), int)
     plan = [batch for _ in range(config.epochs) for batch in batches(rows, config.batch_tokens, rng)]
     model.train()
     for step, batch in enumerate(plan):
         for group in optimizer.param_groups:
             group["lr"] = config.lr * _schedule(step, len(plan))
-        loss = -token_logprobs(model, batch).logprobs.mean()
+        shown_rows = [renamed(row, names, rng) for row in batch] if names.size else batch
+        loss = -token_logprobs(model, shown_rows).logprobs.mean()
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()

@@ -178,6 +178,13 @@ def test_sft_needs_a_folder_and_heads_that_divide() -> None:
     assert load_sft_config(None, ["out=x"]) == SftConfig(out=Path("x"))
 
 
+def test_names_are_a_pattern() -> None:
+    """What is no regular expression is refused when the config is read."""
+    assert load_sft_config(None, ["out=x", "names=b0\\w{8}"]).names == "b0\\w{8}"
+    with pytest.raises(ConfigError, match="is no regular expression"):
+        load_sft_config(None, ["out=x", "names=b0["])
+
+
 @pytest.mark.parametrize("file", sorted(path.name for path in EXAMPLES.glob("*.yaml")))
 def test_the_examples_are_valid(file: str) -> None:
     """Every example can be loaded."""

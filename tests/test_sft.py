@@ -18,7 +18,7 @@ from prover.policies.hf import HFPolicy
 from prover.records import Sampling, Task
 from prover.rollout import EpisodeRules, Rollout
 from prover.seeds import generator
-from prover.sft import Player, batches, collect, demonstrate, new_model, run, token_row
+from prover.sft import Player, batches, collect, demonstrate, new_model, renamed, run, token_row
 from prover.testing import LineEnv, ToyCodec
 
 
@@ -139,10 +139,28 @@ def test_a_taught_policy_solves_what_it_was_shown(tmp_path: Path) -> None:
     assert asyncio.run(play()) >= 0.9
 
 
+def test_names_change_places_everywhere_alike() -> None:
+    """Names are permuted among themselves: equal ones stay equal, everything else stays as it is."""
+    codec = ToyCodec()
+    shown = demonstrate(TaughtLineEnv(), "start-6", seed=0, noise=0.0, max_turns=10)
+    assert shown is not None
+    row = token_row(codec, shown)
+    names = np.unique(row.ids)[:4]
+    found = {tuple(renamed(row, names, generator(seed)).ids.tolist()) for seed in range(200)}
+    assert len(found) == 24, "all orders of four names"
+    for ids in found:
+        changed = dict(zip(row.ids.tolist(), ids, strict=True))
+        assert [changed[id_] for id_ in row.ids.tolist()] == list(ids)
+        assert {changed[name] for name in names.tolist()} == set(names.tolist())
+        assert all(changed[id_] == id_ for id_ in set(row.ids.tolist()) - set(names.tolist()))
+    assert renamed(row, names, generator(0)).loss_mask.tolist() == row.loss_mask.tolist()
+
+
 def test_a_shopper_is_taught_to_say_its_calls(tmp_path: Path) -> None:
     """The policy that a shop's demonstrations make can say every action that the shop takes, exactly."""
     sizes = ["hidden=32", "layers=1", "heads=2", "kv_heads=1", "intermediate=64"]
     words = ["env.kind=webshop", "env.observation=brief", f"out={tmp_path}", "demonstrations=4", "epochs=1", *sizes]
+    words.append(r"names=gen\d{7}")
     codec = HFPolicy.load(run(load_sft_config(None, words))).codec
     env = WebShopEnv(observation="brief")
     _, info = env.reset(options={"task": env.tasks("test")[0]})

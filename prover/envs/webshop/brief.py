@@ -13,7 +13,7 @@ from prover.envs.webshop.product import Product
 from prover.envs.webshop.session import Session
 from prover.envs.webshop.shop import WINDOW, Shop
 
-TITLE_WORDS = 10
+TITLE_WORDS = 8
 """Words that are kept of a title, a description or a feature."""
 
 

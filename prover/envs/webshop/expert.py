@@ -20,6 +20,8 @@ from prover.envs.webshop.shop import FOUND, WINDOW, Shop
 
 _PAGES = 2
 """Pages of results that it reads before it rewords its search."""
+_SPECIFIC = 0.75
+"""How often it takes the most specific search of those that it has not tried; else any of them."""
 
 
 class Expert:
@@ -69,7 +71,8 @@ class Expert:
         if not fresh:
             self._settle(searches)
             return max(searches, key=lambda action: self._settled in self._shop.search(action[7:-1])[: _PAGES * WINDOW])
-        action = fresh[int(self._rng.integers(len(fresh)))]
+        specific = self._rng.random() < _SPECIFIC
+        action = max(fresh, key=len) if specific else fresh[int(self._rng.integers(len(fresh)))]
         self._tried.add(action)
         return action
 

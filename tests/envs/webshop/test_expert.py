@@ -41,6 +41,17 @@ def test_other_hands() -> None:
     assert {reward for reward, _ in played} == {1.0}
 
 
+def test_the_most_specific_search_comes_first() -> None:
+    """Three times in four it begins with the longest search, and now and then with any other."""
+    env = WebShopEnv()
+    first, longest = [], []
+    for seed, task in enumerate(env.tasks("train")[:80]):
+        observation, info = env.reset(options={"task": task})
+        longest.append(max(info["admissible_actions"], key=len))
+        first.append(env.expert(seed).act(observation, info))
+    assert 0.7 < sum(a == b for a, b in zip(first, longest, strict=True)) / 80 < 0.95
+
+
 def test_same_seed_same_moves() -> None:
     """Its moves follow from the seed."""
     env = WebShopEnv()
