@@ -25,6 +25,7 @@ _OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("seeds", {"type": int, "metavar": "N", "help": "Measurements with other seeds; their episodes are joined."}),
     ("out", {"metavar": "DIR", "help": "Folder of the results; by default a new one in runs/."}),
     ("resume", {"action": "store_true", "help": "Go on with an interrupted run: that of --out, or the newest."}),
+    ("turns", {"action": "store_true", "help": "Keep what was said in every turn as well, in .turns.jsonl files."}),
     ("allow-leak", {"action": "store_true", "help": "Measure on a leaked split as well; the result is marked."}),
 )
 

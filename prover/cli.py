@@ -104,6 +104,7 @@ def evaluate_policy(
     seeds: Annotated[int | None, typer.Option(min=1, help="Measurements with other seeds.", show_default=False)] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the results.", show_default=False)] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what was interrupted in --out.")] = False,
+    turns: Annotated[bool, typer.Option("--turns", help="Keep what was said in every turn.")] = False,
     allow_leak: Annotated[bool, typer.Option("--allow-leak", help="Measure on a leaked split; marks it.")] = False,
 ) -> None:
     """Measure a policy's success on a suite (a manifest) or as the config of a run says."""
@@ -115,7 +116,15 @@ def evaluate_policy(
     folder = out or Path("runs") / f"eval-{time.strftime('%Y%m%d-%H%M%S')}"
     try:
         found = command.evaluate(
-            path, overrides, policy, folder, episodes=episodes, seeds=seeds, resume=resume, allow_leak=allow_leak
+            path,
+            overrides,
+            policy,
+            folder,
+            episodes=episodes,
+            seeds=seeds,
+            resume=resume,
+            allow_leak=allow_leak,
+            keep_turns=turns,
         )
     except KeyboardInterrupt:
         print(f"stopped; the same command with --resume --out {folder} goes on", file=sys.stderr)

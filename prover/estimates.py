@@ -195,7 +195,7 @@ def sign_flip(differences: Sequence[float], *, draws: int = 10_000, seed: int = 
         return float((np.abs(sums) >= observed).mean())
     rng = generator(seed)
     hits = sum(bool(abs(rng.choice((-1.0, 1.0), len(sizes)) @ sizes) >= observed) for _ in range(draws))
-    return (hits + 1) / (draws + 1)
+    return float(hits + 1) / (draws + 1)
 
 
 def pass_at_k(n: int, successes: int, k: int) -> float | None:

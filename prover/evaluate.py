@@ -272,7 +272,7 @@ async def measure(
     plan: Sequence[tuple[Task, int]],
     *,
     done: Mapping[int, Episode] | None = None,
-    watch: Callable[[int, Episode | Failure], None] = lambda index, found: None,
+    watch: Callable[[int, Trajectory | Failure], None] = lambda index, run: None,
 ) -> tuple[dict[int, Episode], list[Failure]]:
     """Play the episodes of a plan that are not ``done``, all at once.
 
@@ -296,10 +296,9 @@ async def measure(
         (run,) = await player.episodes([task], seeds=[seed])
         if isinstance(run, Failure):
             failures.append(run)
-            watch(index, run)
         else:
             found[index] = Episode.of(run)
-            watch(index, found[index])
+        watch(index, run)
 
     await asyncio.gather(*(play(index) for index in range(len(plan)) if index not in found))
     if failures and not found:

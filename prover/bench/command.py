@@ -23,6 +23,7 @@ def evaluate(
     seeds: int | None = None,
     resume: bool = False,
     allow_leak: bool = False,
+    keep_turns: bool = False,
 ) -> dict[results.Key, Evaluation]:
     """Measure at every temperature and seed of a manifest, or of the evaluation of a run's config.
 
@@ -35,6 +36,7 @@ def evaluate(
         seeds: measurements with other seeds.
         resume: go on with what was interrupted.
         allow_leak: measure on a leaked split as well.
+        keep_turns: keep what was said in every turn as well.
 
     Raises:
         ConfigError: a file, an option or the place of a result is wrong.
@@ -71,6 +73,7 @@ def evaluate(
                     path=folder / results.file_name(plan.name, who, temperature, seed),
                     resume=resume,
                     allow_leak=allow_leak,
+                    keep_turns=keep_turns,
                     watch=watch,
                 )
             found.append(result)

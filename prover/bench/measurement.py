@@ -5,6 +5,7 @@ it. A failed episode is left out and counted; if too many fail, there is no resu
 """
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from prover.config import RunConfig, effective_yaml
 from prover.errors import ConfigError, FailureShareError
 from prover.evaluate import Episode, Evaluation, measure, schedule
 from prover.folder import versions
-from prover.records import Failure, Provenance, Task
+from prover.records import Failure, Provenance, Task, Trajectory
 
 Watch = Callable[[int, int, int, int], None]
 """Told of episodes that finished, episodes in all, successes and failures, whenever one ends."""
@@ -87,6 +88,7 @@ def run(
     path: Path,
     resume: bool = False,
     allow_leak: bool = False,
+    keep_turns: bool = False,
     watch: Watch = lambda done, total, successes, failures: None,
 ) -> Evaluation:
     """Measure, and write the result to ``path``.
@@ -99,6 +101,7 @@ def run(
         path: the result file to be.
         resume: keep a result that is there, and go on with one that was interrupted.
         allow_leak: measure on a leaked split; the result is marked.
+        keep_turns: write what was said in every turn beside the result, into ``.turns.jsonl``.
         watch: told of every episode.
 
     Raises:
@@ -118,8 +121,9 @@ def run(
             )
         refuse_other(dict(stored.setting) | {"temperature": stored.temperature}, head, path)
         return stored
+    turns = path.with_suffix(".turns.jsonl") if keep_turns else None
     with Partial(path.with_suffix(".partial.jsonl"), head, resume=resume) as partial:
-        found, failures, cost, seconds = asyncio.run(_play(plan, contender, config, head, partial, watch))
+        found, failures, cost, seconds = asyncio.run(_play(plan, contender, config, head, partial, turns, watch))
     _check_failures(failures, len(found) + len(failures), config.rollout.max_failure_share, partial.path)
     result = Evaluation(
         split=plan.rules.evaluation.split,
@@ -135,25 +139,55 @@ def run(
 
 
 async def _play(
-    plan: Plan, contender: Contender, config: RunConfig, head: Mapping[str, Any], partial: Partial, watch: Watch
+    plan: Plan,
+    contender: Contender,
+    config: RunConfig,
+    head: Mapping[str, Any],
+    partial: Partial,
+    turns: Path | None,
+    watch: Watch,
 ) -> tuple[dict[int, Episode], list[Failure], dict[str, Any], float]:
     """Play what is left of the plan; returns episodes, failures, costs, and seconds with those of earlier attempts."""
     start, before = time.perf_counter(), partial.seconds
     episodes = schedule(plan.tasks, config.evaluation.episodes, head["seed"])
     finished, successes, failed = len(partial.done), sum(one.success for one in partial.done.values()), 0
 
-    def ended(index: int, found: Episode | Failure) -> None:
+    def ended(index: int, run: Trajectory | Failure) -> None:
         nonlocal finished, successes, failed
-        partial.add(index, found, before + time.perf_counter() - start, cost())
-        if isinstance(found, Episode):
-            finished, successes = finished + 1, successes + found.success
-        else:
+        if isinstance(run, Failure):
             failed += 1
+        else:
+            finished, successes = finished + 1, successes + run.success
+            if turns is not None:
+                _append(turns, {"index": index} | _readable(run))
+        known = run if isinstance(run, Failure) else Episode.of(run)
+        partial.add(index, known, before + time.perf_counter() - start, cost())
         watch(finished, len(episodes), successes, failed)
 
     async with player(contender, config, head["temperature"], plan.tasks[0], partial.cost) as (plays, cost):
         found, failures = await measure(plays, episodes, done=partial.done, watch=ended)
         return found, failures, cost(), before + time.perf_counter() - start
+
+
+def _readable(run: Trajectory) -> dict[str, Any]:
+    """An episode for people, and for whoever wants to show it."""
+    return {
+        "task": run.task.id,
+        "seed": run.seed,
+        "success": run.success,
+        "reward": run.reward,
+        "opening": run.opening,
+        "turns": [
+            {"text": turn.text, "action": turn.action, "result": turn.result}
+            | ({"invalid": turn.invalid} if turn.invalid else {})
+            for turn in run.turns
+        ],
+    }
+
+
+def _append(path: Path, record: Mapping[str, Any]) -> None:
+    with path.open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(record) + "\n")
 
 
 def _head(plan: Plan, contender: Contender, config: RunConfig) -> dict[str, Any]:

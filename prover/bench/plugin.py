@@ -135,6 +135,7 @@ class SuiteRun:
                 path=path,
                 resume=bool(option(config, "resume")),
                 allow_leak=bool(option(config, "allow_leak")),
+                keep_turns=bool(option(config, "turns")),
                 watch=watch,
             )
         self.request.node.user_properties.append((PROPERTY, str(path)))

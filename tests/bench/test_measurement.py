@@ -186,3 +186,15 @@ def test_a_model_is_measured_with_its_own_codec(
         )
     )
     assert run(plan, tmp_path / "x.json", who, temperature=0.5, resume=True).episodes == whole.episodes
+
+
+def test_turns_are_kept_where_they_are_asked_for(plan: Plan, tmp_path: Path) -> None:
+    """One line per episode: what was seen, said and done, and how it ended."""
+    found = run(plan, tmp_path / "x.json", keep_turns=True)
+    lines = [json.loads(line) for line in (tmp_path / "x.turns.jsonl").read_text().splitlines()]
+    assert [line["task"] for line in lines] == [f"start-{cell}" for cell in range(9)]
+    assert [len(line["turns"]) for line in lines] == [episode.turns for episode in found.episodes]
+    first = lines[8]
+    assert first["opening"] == "You are in cell 8 of 0..9."
+    assert first["success"] == (first["turns"][-1]["result"] == "You are in cell 9 of 0..9.")
+    assert {turn["action"] for turn in first["turns"]} <= {"left", "look", "right"}
