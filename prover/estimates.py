@@ -174,7 +174,7 @@ def mcnemar(lost: int, gained: int) -> float:
     (0.03125, 1.0)
     """
     n, fewer = lost + gained, min(lost, gained)
-    return min(1.0, 2 * sum(math.comb(n, i) for i in range(fewer + 1)) / 2**n)
+    return min(1.0, 2 * sum(math.comb(n, i) for i in range(fewer + 1)) / (1 << n))
 
 
 def sign_flip(differences: Sequence[float], *, draws: int = 10_000, seed: int = 0) -> float:

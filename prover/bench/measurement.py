@@ -134,7 +134,7 @@ def run(
         setting=head | cost | _circumstances(contender, config, seconds),
     )
     result.save(path)
-    partial.path.unlink()
+    partial.path.unlink(missing_ok=True)
     return result
 
 

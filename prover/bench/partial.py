@@ -50,6 +50,7 @@ class Partial:
         aside = path.with_suffix(".aside")
         aside.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
         aside.replace(path)
+        self._empty = not self.done
         self._file = path.open("a", encoding="utf-8")
 
     def add(self, index: int, found: Episode | Failure, seconds: float, cost: Mapping[str, Any]) -> None:
@@ -58,12 +59,15 @@ class Partial:
         record = {"index": index, "seconds": round(seconds, 3), kind: asdict(found)} | dict(cost)
         self._file.write(json.dumps(record) + "\n")
         self._file.flush()
+        self._empty = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._file.close()
+        if self._empty:  # What could not even begin leaves nothing behind to go on with.
+            self.path.unlink()
 
     def _read(self, head: Mapping[str, Any]) -> list[str]:
         """Take in the episodes that finished; returns their lines. Failed ones are played again."""

@@ -83,3 +83,12 @@ def test_an_empty_file_is_no_measurement(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text("")
     with pytest.raises(DataError, match=r"x\.jsonl without a first line"):
         Partial(tmp_path / "x.jsonl", HEAD, resume=True)
+
+
+def test_what_could_not_begin_leaves_nothing_behind(tmp_path: Path) -> None:
+    """So that nobody is told to go on with it; an interrupted one stays when it is opened and nothing is added."""
+    with Partial(tmp_path / "x.jsonl", HEAD, resume=False):
+        pass
+    assert not (tmp_path / "x.jsonl").exists()
+    begun(tmp_path / "x.jsonl")
+    assert kept(tmp_path / "x.jsonl") == kept(tmp_path / "x.jsonl") == {0, 2}
