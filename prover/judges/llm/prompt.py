@@ -43,7 +43,7 @@ _ADVICE = {
     "schema": "Write exactly the keys that were named, with whole numbers for turns and a number for confidence.",
     "out_of_bounds": "start_turn and end_turn must be turns of run {label} (0 to {last_but_one}), start before end.",
     "terminal_endpoint": "The last turn of run {label} may not be included: end at turn {last_but_one} or before.",
-    "too_long": "Name at most {longest} turns.",
+    "too_long": "Name at most {longest} turns, best one: the same number as start_turn and end_turn.",
     "contains_invalid_action": 'Leave out turns marked "no valid action".',
     "unknown_evidence": "Cite turns that the failed runs ({failed}) have.",
     "cut": "Your reply was too long and was cut. Keep it short.",
