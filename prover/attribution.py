@@ -5,22 +5,23 @@ Whatever goes wrong on the way, the group's update is plain GRPO, bit for bit, a
 
 import asyncio
 import traceback
-from collections import Counter, deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections import Counter
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
-from prover.advantages import Sign, segment_credit
-from prover.errors import FailureShareError
-from prover.estimates import jeffreys_difference
+from prover.advantages import segment_credit
+from prover.credit import CreditRule
 from prover.protocols import Judge, Verifier
 from prover.records import Credit, Estimate, Group, NoProposal, Proposal, Segment
 from prover.seeds import derive, generator
 from prover.segments import validate_segment
 
-_INELIGIBLE = frozenset({"all_failed", "all_succeeded", "not_eligible"})
+_Answer = TypeVar("_Answer")
+
+INELIGIBLE = frozenset({"all_failed", "all_succeeded", "not_eligible"})
 """Outcomes of groups that are not judged."""
 _UNANSWERED = "no_proposal:judge_"
 """Begins the outcome of groups whose judge said why it has no answer; the cause follows."""
@@ -28,7 +29,7 @@ _UNANSWERED = "no_proposal:judge_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What became of one group."""
+    """What became of one group, or of one segment where several were proposed for it."""
 
     group: int
     """Index of the group in its update."""
@@ -52,25 +53,6 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreditRule:
-    """From a measured difference to an amount of credit (method, section 2.2: scale, sign, reliability)."""
-
-    weight: float = 1.0
-    """lambda."""
-    sign: Sign = "positive"
-    """``positive`` drops negative differences, ``signed`` keeps them."""
-    min_z: float = 0.0
-    """Least difference in standard errors."""
-
-    def amount(self, estimate: Estimate) -> float:
-        """Lambda times delta, or 0 where the rule gives no credit."""
-        before, after = estimate.before, estimate.after
-        # Jeffreys' error is never 0: 0 of 8 against 8 of 8 is no certainty.
-        se = jeffreys_difference(before.successes, before.n, after.successes, after.n).se
-        return segment_credit(estimate.delta, weight=self.weight, sign=self.sign, se=se, min_z=self.min_z)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Attribution:
     """Judges and measures all groups of an update at once."""
 
@@ -89,56 +71,78 @@ class Attribution:
     eligible_min: int = 1
     eligible_max: int = 3
     """Fewest and most successes of a group that is judged."""
+    mixed_only: bool = True
+    """Whether groups in which all succeeded or all failed are left out."""
     max_length: int = 4
     """Longest segment, in turns."""
 
     async def judge_groups(self, groups: Sequence[Group], *, seed: int) -> list[Verdict]:
-        """One verdict per group, in order; the continuations of all groups run in one pool."""
-        return list(await asyncio.gather(*(self._judge_group(group, derive(seed, group.index)) for group in groups)))
+        """One verdict per group or proposed segment, in order; the continuations of all groups run in one pool."""
+        parts = await asyncio.gather(*(self._judge_group(group, derive(seed, group.index)) for group in groups))
+        return [verdict for part in parts for verdict in part]
 
-    async def _judge_group(self, group: Group, seed: int) -> Verdict:
+    async def _judge_group(self, group: Group, seed: int) -> list[Verdict]:
         if (reason := self._ineligible(group)) is not None:
-            return Verdict(group=group.index, outcome=reason)
+            return [Verdict(group=group.index, outcome=reason)]
         try:
-            proposal = _checked(await ask(self.judge, group, seed=derive(seed, 0), deadline_s=self.judge_deadline_s))
-            code = None if isinstance(proposal, NoProposal) else self._invalid(proposal, group)
+            propose = getattr(self.judge, "propose_all", self.judge.propose)
+            reply = await in_time(propose(group, seed=derive(seed, 0)), self.judge_deadline_s)
+            answers = [_checked(answer) for answer in (reply if isinstance(reply, Sequence) else [reply])]
+            codes = [None if isinstance(answer, NoProposal) else self._invalid(answer, group) for answer in answers]
         except Exception as error:
-            return Verdict(group=group.index, outcome="judge_failed", detail=_trace(error))
-        if isinstance(proposal, NoProposal):
-            return Verdict(group=group.index, outcome=f"no_proposal:{proposal.reason}", detail=proposal.detail)
-        if code is not None:
-            return Verdict(group=group.index, outcome=f"invalid_proposal:{code}", proposal=proposal)
+            return [Verdict(group=group.index, outcome="judge_failed", detail=_trace(error))]
+        if not answers:
+            return [Verdict(group=group.index, outcome="no_proposal:nothing_named")]
+        verdicts, valid = [], []
+        for answer, code in zip(answers, codes, strict=True):
+            if isinstance(answer, NoProposal):
+                outcome = f"no_proposal:{answer.reason}"
+                verdicts.append(Verdict(group=group.index, outcome=outcome, detail=answer.detail))
+            elif code is not None:
+                verdicts.append(Verdict(group=group.index, outcome=f"invalid_proposal:{code}", proposal=answer))
+            else:
+                valid.append(answer)
+        if not valid:
+            return verdicts
         if self.verifier is None:
-            amount = segment_credit(self.trusted_delta, weight=self.rule.weight, sign=self.rule.sign)
-            credit = Credit(segment=proposal.segment, amount=amount) if amount else None
-            return Verdict(group=group.index, outcome="trusted", proposal=proposal, credit=credit)
+            return verdicts + [self._trusted(proposal, group) for proposal in valid]
         async with asyncio.TaskGroup() as tasks:
             probing = tasks.create_task(self._probe(group, seed))
-            verdict = await self._measure(self.verifier, proposal, group, seed=derive(seed, 1))
+            first, *others = await self._measure(self.verifier, valid, group, seed=derive(seed, 1))
         probe = probing.result()
-        if isinstance(probe, str):
-            return replace(verdict, probe_error=probe)
-        return replace(verdict, probe=probe)
+        first = replace(first, probe_error=probe) if isinstance(probe, str) else replace(first, probe=probe)
+        return [*verdicts, first, *others]
 
-    async def _measure(self, verifier: Verifier, proposal: Proposal, group: Group, *, seed: int) -> Verdict:
+    def _trusted(self, proposal: Proposal, group: Group) -> Verdict:
+        amount = segment_credit(self.trusted_delta, weight=self.rule.weight, sign=self.rule.sign)
+        credit = Credit(segment=proposal.segment, amount=amount) if amount else None
+        return Verdict(group=group.index, outcome="trusted", proposal=proposal, credit=credit)
+
+    async def _measure(
+        self, verifier: Verifier, proposals: Sequence[Proposal], group: Group, *, seed: int
+    ) -> list[Verdict]:
         try:
-            estimate = await verifier.verify(proposal, group, seed=seed)
-            amount = self.rule.amount(estimate)
+            estimates = await verifier.verify_all(proposals, group, seed=seed)
+            amounts = [self.rule.amount(estimate, group.rewards_G) for estimate in estimates]
         except Exception as error:
-            return Verdict(group=group.index, outcome="verifier_failed", proposal=proposal, detail=_trace(error))
-        return Verdict(
-            group=group.index,
-            outcome="credited" if amount else "measured",
-            proposal=proposal,
-            estimate=estimate,
-            credit=Credit(segment=proposal.segment, amount=amount) if amount else None,
-        )
+            failed = Verdict(group=group.index, outcome="verifier_failed", detail=_trace(error))
+            return [replace(failed, proposal=proposal) for proposal in proposals]
+        return [
+            Verdict(
+                group=group.index,
+                outcome="credited" if amount else "measured",
+                proposal=proposal,
+                estimate=estimate,
+                credit=Credit(segment=proposal.segment, amount=amount) if amount else None,
+            )
+            for proposal, estimate, amount in zip(proposals, estimates, amounts, strict=True)
+        ]
 
     def _ineligible(self, group: Group) -> str | None:
         successes, size = group.n_success, len(group.trajectories)
-        if successes == 0:
+        if successes == 0 and self.mixed_only:
             return "all_failed"
-        if successes == size:
+        if successes == size and self.mixed_only:
             return "all_succeeded"
         if not self.eligible_min <= successes <= self.eligible_max:
             return "not_eligible"
@@ -148,10 +152,10 @@ class Attribution:
         segment = proposal.segment
         if not 0 <= segment.trajectory < len(group.trajectories):
             return "unknown_trajectory"
-        trajectory = group.trajectories[segment.trajectory]
-        if not trajectory.success:
+        trajectory, every = group.trajectories[segment.trajectory], getattr(self.judge, "every_run", False)
+        if not trajectory.success and not every:
             return "not_a_success"
-        return validate_segment(segment, trajectory, max_length=self.max_length)
+        return validate_segment(segment, trajectory, max_length=self.max_length, strict=not every)
 
     async def _probe(self, group: Group, seed: int) -> Estimate | str | None:
         """Measure a random segment, where one is drawn; the traceback if that fails."""
@@ -166,50 +170,11 @@ class Attribution:
             return _trace(error)
 
 
-@dataclass(slots=True, kw_only=True)
-class AnswerWatch:
-    """Watches how many of the last groups got an answer from their judge: an outage is no verdict, and not silent."""
-
-    warn_below: float
-    """Share of answers below which there is a warning, once until the share has recovered."""
-    stop_below: float
-    """Share of answers below which the run stops; 0 never stops it."""
-    window: int
-    """Judged groups that the share is taken of. Warnings do not wait until there are so many, stops do."""
-    _recent: deque[str | None] = field(init=False)
-    _low: bool = field(default=False, init=False)
-
-    def __post_init__(self) -> None:
-        self._recent = deque(maxlen=self.window)
-
-    def see(self, verdicts: Sequence[Verdict]) -> str | None:
-        """Take in an update; returns a warning where one is due. A budget that is used up counts as no outage.
-
-        Raises:
-            FailureShareError: too few of the last groups got an answer.
-        """
-        asked = (verdict for verdict in verdicts if verdict.outcome not in _INELIGIBLE)
-        self._recent.extend(verdict.unanswered for verdict in asked if verdict.unanswered != "budget")
-        if not self._recent:
-            return None
-        answered = self._recent.count(None)
-        share = answered / len(self._recent)
-        causes = ", ".join(f"{cause} {n}" for cause, n in Counter(filter(None, self._recent)).most_common())
-        told = f"{answered} of the last {len(self._recent)} groups got an answer from the judge ({causes})"
-        if share < self.stop_below and len(self._recent) == self.window:
-            raise FailureShareError(
-                f"expected answers to a share of at least {self.stop_below:g}, got {told}; see that the judge can be "
-                "reached, then resume, or lower verify.stop_below"
-            )
-        before, self._low = self._low, share < self.warn_below
-        return f"only {told}; the others are trained on as plain GRPO" if self._low and not before else None
-
-
-async def ask(judge: Judge, group: Group, *, seed: int, deadline_s: float | None) -> Proposal | NoProposal:
+async def in_time(answer: Awaitable[_Answer], deadline_s: float | None) -> _Answer | NoProposal:
     """What a judge answers; ``judge_deadline`` when it takes longer than the deadline."""
     try:
         async with asyncio.timeout(deadline_s) as deadline:
-            return await judge.propose(group, seed=seed)
+            return await answer
     except TimeoutError:
         if not deadline.expired():
             raise
@@ -244,8 +209,8 @@ def attribution_metrics(verdicts: Sequence[Verdict], groups: Sequence[Group]) ->
     estimates = [verdict.estimate for verdict in verdicts if verdict.estimate is not None]
     probes = [verdict.probe for verdict in verdicts if verdict.probe is not None]
     proposals = [verdict for verdict in verdicts if verdict.proposal is not None]
-    eligible = sum(verdict.outcome not in _INELIGIBLE for verdict in verdicts)
-    valid = sum(not verdict.outcome.startswith("invalid_proposal") for verdict in proposals)
+    eligible = len({verdict.group for verdict in verdicts if verdict.outcome not in INELIGIBLE})
+    valid = len({v.group for v in proposals if not v.outcome.startswith("invalid_proposal")})
     positive = sum(estimate.delta > 0 for estimate in estimates)
     unanswered = Counter(verdict.unanswered for verdict in verdicts if verdict.unanswered)
     told = [v for v in proposals if v.estimate is not None or v.outcome == "trusted"]
@@ -255,7 +220,7 @@ def attribution_metrics(verdicts: Sequence[Verdict], groups: Sequence[Group]) ->
     turns, tokens = (sum(getattr(run, name) for run in (*estimates, *probes)) for name in ("turns", "tokens"))
     return {
         "outcomes": dict(Counter(verdict.outcome for verdict in verdicts)),
-        "eligible_rate": _share(eligible, len(verdicts)),
+        "eligible_rate": _share(eligible, len({verdict.group for verdict in verdicts})),
         "judge_asked": eligible,
         "judge_answered": eligible - unanswered.total(),
         "judge_failures": dict(unanswered),

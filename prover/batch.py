@@ -2,27 +2,104 @@
 
 from collections.abc import Sequence
 
-from prover.advantages import group_advantages, token_advantages
+import numpy as np
+from numpy.typing import NDArray
+
+from prover.advantages import gigpo_step_advantages, group_advantages, token_advantages
 from prover.attribution import Verdict
 from prover.config import AdvantageConfig
 from prover.objective import TrainRow
-from prover.records import Credit, Group
+from prover.records import Credit, Group, Segment, Trajectory
 
 
-def training_rows(groups: Sequence[Group], verdicts: Sequence[Verdict], settings: AdvantageConfig) -> list[TrainRow]:
-    """Every row of every trajectory with its per-token advantages: the group advantage, and credit inside segments."""
+def training_rows(
+    groups: Sequence[Group],
+    verdicts: Sequence[Verdict],
+    settings: AdvantageConfig,
+    *,
+    centred: bool = False,
+    shared: bool = False,
+) -> list[TrainRow]:
+    """Every row of every trajectory with its per-token advantages: the group's, per turn, and credit inside segments.
+
+    Args:
+        groups: What was sampled.
+        verdicts: What became of the groups.
+        settings: How the group's advantages are made.
+        centred: Take the mean credit of a trajectory's trained tokens off each of them, so that credit moves advantage
+            within the trajectory and adds none.
+        shared: Give the credit to every success that did the same in the same states.
+    """
     credits: dict[tuple[int, int], list[Credit]] = {}
+    of_index = {group.index: group for group in groups}
     for verdict in verdicts:
         if verdict.credit is not None:
-            credits.setdefault((verdict.group, verdict.credit.segment.trajectory), []).append(verdict.credit)
+            earned = _shared(verdict.credit, of_index[verdict.group]) if shared else [verdict.credit]
+            for credit in earned:
+                credits.setdefault((verdict.group, credit.segment.trajectory), []).append(credit)
     rows: list[TrainRow] = []
     number = 0
     for group in groups:
-        bases = group_advantages(group.rewards_G, std=settings.std, baseline=settings.baseline, eps=settings.eps)
-        for index, (trajectory, base) in enumerate(zip(group.trajectories, bases, strict=True)):
+        for index, (trajectory, base) in enumerate(zip(group.trajectories, _bases(group, settings), strict=True)):
             earned = credits.get((group.index, index), [])
+            excess = _mean_credit(trajectory, earned) if centred else 0.0
             for row in trajectory.rows:
-                advantages = token_advantages(float(base), row.turn_of_token, row.loss_mask, earned)
+                advantages = token_advantages(base - excess, row.turn_of_token, row.loss_mask, earned)
                 rows.append(TrainRow(row=row, advantages_T=advantages, trajectory=number))
             number += 1
     return rows
+
+
+def _bases(group: Group, settings: AdvantageConfig) -> list[NDArray[np.float64] | float]:
+    """One advantage per trajectory, or one per turn where states count as well (GiGPO)."""
+    if settings.baseline == "none":
+        return [0.0] * len(group.trajectories)
+    bases = group_advantages(group.rewards_G, std=settings.std, baseline=settings.baseline, eps=settings.eps)
+    if settings.omega == 0:
+        return [float(base) for base in bases]
+    steps = gigpo_step_advantages(
+        [[turn.state_key for turn in trajectory.turns] for trajectory in group.trajectories],
+        [_outcome_at_the_end(trajectory) for trajectory in group.trajectories],
+        gamma=settings.gamma,
+        std=settings.std,
+        eps=settings.eps,
+    )
+    return [base + settings.omega * step for base, step in zip(bases, steps, strict=True)]
+
+
+def _outcome_at_the_end(trajectory: Trajectory) -> NDArray[np.float64]:
+    """Rewards per turn of the same return as the group's advantages: the outcome, with the last turn."""
+    rewards = np.zeros(trajectory.n_turns)
+    rewards[-1:] = float(trajectory.success)
+    return rewards
+
+
+def _mean_credit(trajectory: Trajectory, credits: Sequence[Credit]) -> float:
+    """Mean credit over the trained tokens of a trajectory."""
+    if not credits:
+        return 0.0
+    values = [
+        token_advantages(0.0, row.turn_of_token, row.loss_mask, credits)[row.loss_mask] for row in trajectory.rows
+    ]
+    together = np.concatenate(values) if values else np.zeros(0)
+    return float(together.mean()) if together.size else 0.0
+
+
+def _shared(credit: Credit, group: Group) -> list[Credit]:
+    """The credit, and the same for the first stretch of every other success with the same states and actions."""
+    segment = credit.segment
+    mine = _steps(group.trajectories[segment.trajectory])[segment.start : segment.end + 1]
+    found = [credit]
+    for index, trajectory in enumerate(group.trajectories):
+        if index == segment.trajectory or not trajectory.success or any(not state for state, _ in mine):
+            continue
+        steps = _steps(trajectory)
+        starts = (start for start in range(len(steps) - len(mine) + 1) if steps[start : start + len(mine)] == mine)
+        if (start := next(starts, None)) is not None:
+            twin = Segment(trajectory=index, start=start, end=start + len(mine) - 1)
+            found.append(Credit(segment=twin, amount=credit.amount))
+    return found
+
+
+def _steps(trajectory: Trajectory) -> list[tuple[str, str]]:
+    return [(turn.state_key, turn.action) for turn in trajectory.turns]

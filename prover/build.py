@@ -38,6 +38,7 @@ _JUDGES = {
     "contrast": "prover.judges.contrast:ContrastJudge",
     "divergence": "prover.judges.divergence:DivergenceJudge",
     "entropy": "prover.judges.entropy:EntropyJudge",
+    "every_turn": "prover.judges.every_turn:EveryTurnJudge",
     "fixed": "prover.judges.fixed:FixedJudge",
     "llm": "prover.judges.llm.judge:LLMJudge",
     "oracle": "prover.judges.oracle:OracleJudge",

@@ -14,6 +14,7 @@ from pydantic import Field, field_validator, model_validator
 
 from prover.env_config import AlfworldEnvConfig, EnvConfig
 from prover.judge_config import ContrastJudgeConfig, JudgeConfig
+from prover.methods import METHODS, NO_JUDGE, MethodName
 from prover.sections import Count, FilePath, NonNegative, Positive, Section, Seed, Share, dump, load
 
 
@@ -102,16 +103,22 @@ class RolloutConfig(Section):
 class VerifyConfig(Section):
     """How a proposal is judged and measured."""
 
-    mode: Literal["monte_carlo", "trust"] = "monte_carlo"
-    """``trust`` measures nothing: every valid proposal earns ``trusted_delta``. For comparison only."""
+    mode: Literal["monte_carlo", "anchor", "trust"] = "monte_carlo"
+    """``monte_carlo`` continues the policy from both states; ``anchor`` looks how the group's own runs through these
+    states ended; ``trust`` measures nothing, and every valid proposal earns ``trusted_delta``. The last two are for
+    comparison."""
     trusted_delta: Annotated[float, Field(gt=0, le=1)] = 0.25
     """What ``mode: trust`` takes a segment to add to the success rate."""
     continuations: Count = 8
     """Episodes continued from the state before the segment, and as many from the state after it (K)."""
-    eligible_min: Count = 1
+    sequential: bool = False
+    """Begin with 2 continuations on either side and go on to 4, 8, ... while they do not all end alike."""
+    eligible_min: Annotated[int, Field(ge=0)] = 1
     """Fewest successes of a group that is judged."""
     eligible_max: Count = 3
     """Most successes of a group that is judged."""
+    mixed_only: bool = True
+    """Whether groups in which all succeeded or all failed are left out."""
     null_probe: Share = 0.1
     """Share of the groups with a valid proposal in which a random turn is measured as well; never credited."""
     restore_rng: bool = False
@@ -146,6 +153,26 @@ class CreditConfig(Section):
     """``positive`` keeps gains only; ``signed`` also takes credit away."""
     min_z: NonNegative = 0.0
     """Differences below so many standard errors earn nothing; 0 keeps all."""
+    min_delta: Share = 0.0
+    """Smaller differences earn nothing."""
+    tau: Share = 0.0
+    """Differences whose sign is less probable than this, given the counts, earn nothing; 0 keeps all."""
+    measure: Literal["success", "reward"] = "success"
+    """Difference of success rates, or of mean rewards where rewards are graded."""
+    normalised: bool = False
+    """Divide by the standard deviation of the group's outcomes, as ``advantage.std`` does with advantages."""
+    cap: Positive | None = None
+    """Largest credit in either direction."""
+    centred: bool = False
+    """Take the mean credit of a trajectory off all its tokens, so that credit only moves advantage within it."""
+    shared: bool = False
+    """Give the credit to every success of the group that did the same in the same states."""
+
+    @model_validator(mode="after")
+    def _counts_are_needed(self) -> Self:
+        if self.measure == "reward" and (self.min_z or self.tau):
+            raise ValueError("min_z and tau count successes, which measure: reward does not; set them to 0")
+        return self
 
 
 class AdvantageConfig(Section):
@@ -153,8 +180,12 @@ class AdvantageConfig(Section):
 
     std: Literal["none", "ddof0", "ddof1"] = "none"
     """Divisor: none, or the group's standard deviation in either convention."""
-    baseline: Literal["mean", "rloo"] = "mean"
-    """``rloo`` compares each member with the mean of the others."""
+    baseline: Literal["mean", "rloo", "none"] = "mean"
+    """``rloo`` compares each member with the mean of the others; ``none`` leaves nothing but credit."""
+    omega: NonNegative = 0.0
+    """Weight of step advantages among visits of one state (GiGPO); 0 makes none."""
+    gamma: Share = 0.95
+    """Discount per turn of the returns that step advantages compare."""
     eps: NonNegative = 1e-4
     """Added to the standard deviation."""
 
@@ -226,8 +257,8 @@ class CheckpointConfig(Section):
 class RunConfig(Section):
     """Everything that defines a training run."""
 
-    method: Literal["grpo", "prover"] = "prover"
-    """``grpo`` never asks the judge; ``prover`` adds verified credit to it."""
+    method: MethodName = "prover"
+    """Names the settings of ``prover.methods``; whatever is set beside it wins."""
     seed: Seed = 0
     """All randomness of the run comes from it."""
     run: FilePath | None = None
@@ -244,6 +275,11 @@ class RunConfig(Section):
     optim: OptimConfig = OptimConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
+
+    @property
+    def judged(self) -> bool:
+        """Whether the method asks the judge."""
+        return self.method not in NO_JUDGE
 
     @model_validator(mode="after")
     def _sizes_divide(self) -> Self:
@@ -266,7 +302,7 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _groups_can_be_eligible(self) -> Self:
-        if self.method == "prover" and self.verify.eligible_min >= self.rollout.group_size:
+        if self.judged and self.verify.mixed_only and self.verify.eligible_min >= self.rollout.group_size:
             raise ValueError(
                 f"verify.eligible_min {self.verify.eligible_min} must be below rollout.group_size "
                 f"{self.rollout.group_size}: a group of successes only has no failure to contrast them with"
@@ -328,7 +364,8 @@ def load_config(path: Path | str | None = None, overrides: Sequence[str] = ()) -
     Args:
         path: YAML file; None for the defaults.
         overrides: ``section.key=value`` each, the value in YAML. A new ``kind`` starts its section afresh, whichever
-            place it has among the overrides.
+            place it has among the overrides. ``method`` stands for its settings (``prover.methods``): those of the file
+            come before the file's other keys, those of an override after them and before the other overrides.
 
     Raises:
         ConfigError: The file cannot be read, or a key or value is wrong; the message names all of them.
@@ -336,7 +373,7 @@ def load_config(path: Path | str | None = None, overrides: Sequence[str] = ()) -
     >>> load_config(overrides=["rollout.group_size=4", "optim.lr=1e-6"]).optim.lr
     1e-06
     """
-    return load(RunConfig, path, overrides)
+    return load(RunConfig, path, overrides, presets={"method": METHODS})
 
 
 def load_sft_config(path: Path | str | None = None, overrides: Sequence[str] = ()) -> SftConfig:

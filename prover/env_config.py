@@ -43,7 +43,7 @@ class WebshopEnvConfig(EnvSection):
     reward: Literal["original", "value_match"] = "original"
     """How options are compared: as WebShop does, or by their values alone."""
     observation: Literal["text", "text_rich", "brief"] = "text"
-    """``text_rich`` marks what can be clicked and what was; ``brief`` tells a third of the words, for small policies."""
+    """``text_rich`` marks what can be clicked and what was; ``brief`` has a third of the words, for small policies."""
     threshold: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Reward from which a purchase is a success."""
     num_products: Count | None = None

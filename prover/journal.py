@@ -8,7 +8,7 @@ from typing import Any
 
 from prover.attribution import Verdict
 from prover.estimates import jeffreys_difference
-from prover.records import Group
+from prover.records import Group, Proposal
 
 
 def rollout_metrics(groups: Sequence[Group]) -> dict[str, Any]:
@@ -38,12 +38,9 @@ def rollout_metrics(groups: Sequence[Group]) -> dict[str, Any]:
 
 def readable(number: int, groups: Sequence[Group], verdicts: Sequence[Verdict]) -> Iterator[dict[str, Any]]:
     """Records for ``trajectories.jsonl``: one per trajectory, per failed episode and per judgement that went wrong."""
-    by_group = {verdict.group: verdict for verdict in verdicts}
     for group in groups:
-        verdict = by_group.get(group.index)
-        proposal = verdict.proposal if verdict else None
+        mine = [verdict for verdict in verdicts if verdict.group == group.index]
         for index, trajectory in enumerate(group.trajectories):
-            chosen = proposal is not None and proposal.segment.trajectory == index
             yield {
                 "update": number,
                 "group": group.index,
@@ -58,22 +55,32 @@ def readable(number: int, groups: Sequence[Group], verdicts: Sequence[Verdict]) 
                     | ({"invalid": turn.invalid} if turn.invalid else {})
                     for turn in trajectory.turns
                 ],
-                "judgement": _judgement(verdict) if verdict and chosen else None,
-                "verdict": verdict.outcome if verdict else None,
+                "judgements": [
+                    _judgement(verdict, verdict.proposal)
+                    for verdict in mine
+                    if verdict.proposal is not None and verdict.proposal.segment.trajectory == index
+                ],
+                "verdict": _said(mine),
             }
         place = {"update": number, "group": group.index, "task": group.task.id}
         yield from (place | {"failure": asdict(failure)} for failure in group.failures)
-        if verdict and (verdict.detail or verdict.probe_error):
-            yield place | {"verdict": verdict.outcome, "detail": verdict.detail, "probe_error": verdict.probe_error}
+        for verdict in mine:
+            if verdict.detail or verdict.probe_error:
+                yield place | {"verdict": verdict.outcome, "detail": verdict.detail, "probe_error": verdict.probe_error}
 
 
-def _judgement(verdict: Verdict) -> dict[str, Any]:
-    assert verdict.proposal is not None, "only called with a proposal"
-    segment, estimate = verdict.proposal.segment, verdict.estimate
+def _said(verdicts: Sequence[Verdict]) -> str | None:
+    """What became of a group: ``credited`` if any segment of it was, else the first outcome."""
+    outcomes = [verdict.outcome for verdict in verdicts]
+    return "credited" if "credited" in outcomes else next(iter(outcomes), None)
+
+
+def _judgement(verdict: Verdict, proposal: Proposal) -> dict[str, Any]:
+    segment, estimate = proposal.segment, verdict.estimate
     record: dict[str, Any] = {
-        "judge": verdict.proposal.judge,
+        "judge": proposal.judge,
         "turns": [segment.start, segment.end],
-        "reason": verdict.proposal.reason,
+        "reason": proposal.reason,
         "credit": verdict.credit.amount if verdict.credit else 0.0,
     }
     if estimate is not None:

@@ -51,6 +51,16 @@ class EntropyJudgeConfig(Section):
     kind: Literal["entropy"] = "entropy"
 
 
+class EveryTurnJudgeConfig(Section):
+    """Points at every turn, or at every stretch of so many turns."""
+
+    kind: Literal["every_turn"] = "every_turn"
+    of: Literal["all", "successes", "shortest"] = "all"
+    """Runs whose turns are measured."""
+    length: SegmentLength = 1
+    """Turns of a segment."""
+
+
 class FixedJudgeConfig(Section):
     """Cuts the success every so many turns and points at one of the pieces."""
 
@@ -130,11 +140,12 @@ JudgeConfig = Annotated[
     | Annotated[LLMJudgeConfig, Tag("llm")]
     | Annotated[DivergenceJudgeConfig, Tag("divergence")]
     | Annotated[EntropyJudgeConfig, Tag("entropy")]
+    | Annotated[EveryTurnJudgeConfig, Tag("every_turn")]
     | Annotated[FixedJudgeConfig, Tag("fixed")]
     | Annotated[OracleJudgeConfig, Tag("oracle")]
     | Annotated[NoJudgeConfig, Tag("none")]
     | Annotated[CustomJudgeConfig, Tag("custom")],
-    by_kind("contrast", "random_segment", "llm", "divergence", "entropy", "fixed", "oracle", "none"),
+    by_kind("contrast", "random_segment", "llm", "divergence", "entropy", "every_turn", "fixed", "oracle", "none"),
 ]
 """A judge, chosen by ``kind``."""
 

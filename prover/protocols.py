@@ -144,6 +144,10 @@ class TrainablePolicy(Policy, Protocol):
 class Judge(Protocol):
     """Points at a segment that may have made the difference. It sees turns, never tokens, and decides no credit.
 
+    Optional, for judges that point at several segments of a group: ``async propose_all(group, *, seed)``, which returns
+    a sequence of proposals or a ``NoProposal`` and is asked instead. A judge with ``every_run = True`` may also name
+    turns of failed runs, the last turn, after which the outcome is known, and turns without a valid action.
+
     * A judge that cannot answer, because a service is down, says ``NoProposal(reason="judge_<cause>")``: the share of
       such answers is watched. An error that it raises counts as one.
     * Optional: ``stats()`` returns counters since its last call (a dict), kept with the metrics of an update.
@@ -169,6 +173,9 @@ class Verifier(Protocol):
 
     async def verify(self, proposal: Proposal, group: Group, *, seed: int) -> Estimate:
         """Run the continuations of both arms and count their successes."""
+
+    async def verify_all(self, proposals: Sequence[Proposal], group: Group, *, seed: int) -> list[Estimate]:
+        """The same for several segments of a group, in order; a state that two of them share is measured once."""
 
 
 @runtime_checkable

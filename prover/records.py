@@ -232,6 +232,9 @@ class Arm:
     failures: int = 0
     """Continuations that were left out."""
     mean_reward: float = 0.0
+    """Mean of what they earned from that state on."""
+    known: bool = False
+    """Nothing was continued: the episode had ended, and this is how."""
 
     @property
     def rate(self) -> float:
@@ -249,6 +252,13 @@ class Estimate:
     """Environment turns of the continuations that finished, of both arms."""
     tokens: int
     """Tokens sampled in them."""
+    gained: float = 0.0
+    """Reward that the segment itself brought."""
+
+    @property
+    def reward_delta(self) -> float:
+        """Mean reward with the segment, its own included, minus mean reward from before it."""
+        return self.gained + self.after.mean_reward - self.before.mean_reward
 
     @property
     def delta(self) -> float:

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from prover import group_store, stage
-from prover.attribution import Attribution, CreditRule, ask
+from prover.attribution import Attribution, in_time
 from prover.branch import Branch
 from prover.config import RunConfig
+from prover.credit import CreditRule
 from prover.errors import DataError, EnvError
 from prover.folder import RunFolder
 from prover.host import HostPool
@@ -240,7 +241,8 @@ class _Round:
     async def _ask(self, judge: Judge, group: Group) -> "_Recalled":
         try:
             seed = derive(self.comparison.plan.seed, self.update, group.index)
-            reply = await ask(judge, group, seed=seed, deadline_s=self.comparison.plan.config.verify.judge_deadline_s)
+            deadline = self.comparison.plan.config.verify.judge_deadline_s
+            reply = await in_time(judge.propose(group, seed=seed), deadline)
             return _Recalled(name=judge.name, reply=reply)
         except Exception as error:  # raised again where it is counted
             return _Recalled(name=judge.name, reply=error)
@@ -323,6 +325,10 @@ class _Once:
             seed = derive(self.seed, group.index)
             self.running[key] = asyncio.ensure_future(self.verifier.verify(proposal, group, seed=seed))
         return await self.running[key]
+
+    async def verify_all(self, proposals: Sequence[Proposal], group: Group, *, seed: int) -> list[Estimate]:
+        """The estimates of several segments."""
+        return list(await asyncio.gather(*(self.verify(proposal, group, seed=seed) for proposal in proposals)))
 
 
 def _spent(judge: Judge) -> tuple[int, int]:

@@ -59,21 +59,52 @@ def by_kind(first: str, *others: str) -> Discriminator:
     return Discriminator(choose)
 
 
-def load(model: type[Model], path: Path | str | None = None, overrides: Sequence[str] = ()) -> Model:
+def load(
+    model: type[Model],
+    path: Path | str | None = None,
+    overrides: Sequence[str] = (),
+    *,
+    presets: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
+) -> Model:
     """Read a config and check all of it.
 
     Args:
         model: What to read it as.
         path: YAML file; None for an empty one.
         overrides: ``section.key=value`` each, the value in YAML; a new ``kind`` starts its section afresh.
+        presets: Keys of which each value names settings. What is said last wins: the settings that the file names,
+            its own keys, the settings that an override names, the other overrides.
 
     Raises:
         ConfigError: The file cannot be read, or a key or value is wrong; the message has a line for each.
     """
     source = "config" if path is None else str(path)
     data = {} if path is None else read(path)
+    for key, named in (presets or {}).items():
+        data = _merged(named.get(_text(data.get(key)), {}), data)
+        chosen = [word.partition("=")[2].strip() for word in overrides if word.partition("=")[0].strip() == key]
+        if chosen:
+            data = _merged(data, named.get(chosen[-1], {}))
     _override(data, overrides)
     return check(model, data, source)
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with others on top of them; a section of another kind replaces the one below as a whole."""
+    merged = dict(below)
+    for key, value in above.items():
+        under = merged.get(key)
+        if not isinstance(value, Mapping):
+            merged[key] = value
+        elif isinstance(under, Mapping) and value.get("kind", under.get("kind")) == under.get("kind"):
+            merged[key] = _merged(under, value)
+        else:
+            merged[key] = dict(value)
+    return merged
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def read(path: Path | str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ def choose_success(group: Group) -> int:
     return min(successes, key=lambda i: (group.trajectories[i].n_turns, i))
 
 
-def validate_segment(segment: Segment, trajectory: Trajectory, max_length: int) -> str | None:
+def validate_segment(segment: Segment, trajectory: Trajectory, max_length: int, *, strict: bool = True) -> str | None:
     """Why a segment of this trajectory cannot be verified; None when it can.
 
     The codes, in the order in which they are looked for:
@@ -26,16 +26,19 @@ def validate_segment(segment: Segment, trajectory: Trajectory, max_length: int) 
     * ``terminal_endpoint``: it ends with the last turn, after which there is no state to continue from.
     * ``too_long``: it has more than ``max_length`` turns.
     * ``contains_invalid_action``: one of its turns is malformed, truncated or had no effect.
+
+    The last two are for judges. A method that measures every turn (not ``strict``) takes these as well: after the last
+    turn the outcome is known, and an idle turn is worth what it costs.
     """
     start, end = segment.start, segment.end
     if type(start) is not int or type(end) is not int:
         return "not_integer"
     if not 0 <= start <= end < trajectory.n_turns:
         return "out_of_bounds"
-    if end == trajectory.n_turns - 1:
+    if end == trajectory.n_turns - 1 and strict:
         return "terminal_endpoint"
     if segment.length > max_length:
         return "too_long"
-    if any(turn.invalid is not None or turn.truncated for turn in trajectory.turns[start : end + 1]):
+    if strict and any(turn.invalid is not None or turn.truncated for turn in trajectory.turns[start : end + 1]):
         return "contains_invalid_action"
     return None

@@ -33,7 +33,7 @@ def rules(config: RunConfig) -> EpisodeRules:
         train_on_cut=config.rollout.train_on_cut,
         episode_deadline_s=config.rollout.episode_deadline_s,
         retries=config.rollout.retries,
-        record_states=config.method == "prover",
+        record_states=config.judged or config.advantage.omega > 0,
     )
 
 

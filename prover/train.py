@@ -16,24 +16,26 @@ from typing import Any
 import structlog
 
 from prover import build, checkpoint, group_store, stage
-from prover.attribution import AnswerWatch, Attribution, CreditRule, Verdict, attribution_metrics
+from prover.answers import AnswerWatch
+from prover.attribution import Attribution, Verdict, attribution_metrics
 from prover.batch import training_rows
 from prover.branch import Branch
 from prover.chat import Usage
 from prover.config import RunConfig, effective_yaml
+from prover.credit import CreditRule
 from prover.errors import CheckpointError, ConfigError, FailureShareError
 from prover.evaluate import Evaluation, evaluate
 from prover.folder import RunFolder
 from prover.journal import Clock, readable, rollout_metrics
 from prover.judge_config import NoJudgeConfig
 from prover.judges.random_segment import RandomJudge
-from prover.protocols import Judge, TrainablePolicy
+from prover.protocols import Judge, TrainablePolicy, Verifier
 from prover.records import Task
 from prover.rollout import Rollout, check_failure_share
 from prover.seeds import derive
 from prover.tasks import TaskStream
 from prover.update import PolicyUpdate
-from prover.verify import MonteCarloVerifier
+from prover.verify import AnchorVerifier, MonteCarloVerifier
 
 _log = structlog.get_logger(__name__)
 
@@ -99,8 +101,12 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
         """The run, in the event loop that its environments live in."""
         async with AsyncExitStack() as stack:
             hosts = await stack.enter_async_context(stage.host_pool(config))
-            judged = config.judge if config.method == "prover" else NoJudgeConfig()
-            judge = build.judge(judged, policy, folder=folder.path, spent=_judge_usage(folder))
+            judge = build.judge(
+                config.judge if config.judged else NoJudgeConfig(),
+                policy,
+                folder=folder.path,
+                spent=_judge_usage(folder),
+            )
             if hasattr(judge, "aclose"):
                 stack.push_async_callback(judge.aclose)
             rollout = await stage.probed(stage.rollout(config, policy, hosts), train_tasks[0])
@@ -184,7 +190,7 @@ class _Loop:
         verdicts: list[Verdict] = []
         try:
             check_failure_share(groups, config.rollout.max_failure_share)
-            if config.method == "prover":
+            if config.judged:
                 with clock.phase("credit"):
                     verdicts = await self._attribution().judge_groups(groups, seed=derive(config.seed, _CREDIT, number))
                 self._warn(verdicts)
@@ -193,7 +199,9 @@ class _Loop:
                 self.folder.append("trajectories.jsonl", record)
             raise
         with clock.phase("update"):
-            rows = training_rows(groups, verdicts, config.advantage)
+            rows = training_rows(
+                groups, verdicts, config.advantage, centred=config.credit.centred, shared=config.credit.shared
+            )
             statistics = self.update.step(rows, seed=derive(config.seed, _SHUFFLE, number))
             self.policy.updated()
         with clock.phase("log"):
@@ -227,20 +235,37 @@ class _Loop:
             _log.error(warning, last=details[-1].strip().rpartition("\n")[2] if details else "")
 
     def _attribution(self) -> Attribution:
-        config = self.config
-        branch = Branch(rollout=self.rollout, restore_rng=config.verify.restore_rng)
+        config, verify, credit = self.config, self.config.verify, self.config.credit
+        branch = Branch(rollout=self.rollout, restore_rng=verify.restore_rng)
+        verifiers: dict[str, Callable[[], Verifier | None]] = {
+            "monte_carlo": lambda: MonteCarloVerifier(
+                branch=branch, continuations=verify.continuations, sequential=verify.sequential
+            ),
+            "anchor": AnchorVerifier,
+            "trust": lambda: None,
+        }
         return Attribution(
             judge=self.judge,
-            verifier=MonteCarloVerifier(branch=branch, continuations=config.verify.continuations)
-            if config.verify.mode == "monte_carlo"
-            else None,
-            trusted_delta=config.verify.trusted_delta,
-            judge_deadline_s=config.verify.judge_deadline_s,
-            rule=CreditRule(weight=config.credit.weight, sign=config.credit.sign, min_z=config.credit.min_z),
+            verifier=verifiers[verify.mode](),
+            trusted_delta=verify.trusted_delta,
+            judge_deadline_s=verify.judge_deadline_s,
+            rule=CreditRule(
+                weight=credit.weight,
+                sign=credit.sign,
+                min_z=credit.min_z,
+                min_delta=credit.min_delta,
+                tau=credit.tau,
+                measure=credit.measure,
+                std=(config.advantage.std if config.advantage.std != "none" else "ddof1")
+                if credit.normalised
+                else "none",
+                cap=credit.cap,
+            ),
             probe=RandomJudge(max_length=1),
-            probe_share=config.verify.null_probe,
-            eligible_min=config.verify.eligible_min,
-            eligible_max=config.verify.eligible_max,
+            probe_share=verify.null_probe,
+            eligible_min=verify.eligible_min,
+            eligible_max=verify.eligible_max,
+            mixed_only=verify.mixed_only,
         )
 
     async def _evaluate(self, done: int, *, anew: bool = True) -> tuple[Evaluation, ...]:

@@ -5,28 +5,37 @@ given the segment, since the continuations are fresh: the judge's choice was mad
 """
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from prover.branch import Branch, Continuation
-from prover.errors import ConfigError, EnvError
-from prover.records import Arm, Estimate, Failure, Group, Proposal
+from prover.errors import ConfigError, EnvError, SnapshotError
+from prover.records import Arm, Estimate, Failure, Group, Proposal, Trajectory
 from prover.seeds import derive
 
-_ENV_PATH = 2
-"""Index in the seed path of the environment's seeds; 0 and 1 are the sampling seeds of the two arms."""
+_ENV_PATH = 1 << 20
+"""Index in the seed path of the environment's seeds; lower ones are the sampling seeds of the arms."""
+_FIRST_STAGE = 2
+"""Continuations of each arm that a sequential measurement begins with; every further stage doubles their number."""
+_State = tuple[int, int]
+"""Index of the trajectory, and the turn that follows the state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonteCarloVerifier:
     """K continuations before and K after a proposed segment, by the policy that sampled the group.
 
-    Continuation k of both arms starts with the same environment seed; sampling seeds are never shared. Turn cap,
-    failure rules and temperature are those of the rollouts.
+    Continuation k of all arms of a trajectory starts with the same environment seed; sampling seeds are never shared.
+    Turn cap, failure rules and temperature are those of the rollouts. The state after the last turn is not continued:
+    the episode's own outcome is taken for it.
     """
 
     branch: Branch
     continuations: int
     """K, per arm."""
+    sequential: bool = False
+    """Begin with 2 continuations per arm and go on, to 4, 8, ... K, while the arms show anything but one and the same
+    certain outcome. What is left out would almost always have found no difference either."""
 
     def __post_init__(self) -> None:
         if self.continuations < 1:
@@ -42,43 +51,163 @@ class MonteCarloVerifier:
             EnvError: every continuation of an arm failed, so that there is nothing to compare.
             SnapshotError: the trajectory cannot be branched.
         """
-        segment = proposal.segment
-        trajectory = group.trajectories[segment.trajectory]
-        turns = (segment.start, segment.end + 1)
-        for turn in turns:  # Before either arm starts: no arm is left running when the other cannot.
-            self.branch.check(trajectory, turn)
-        env_seeds = [derive(seed, _ENV_PATH, k) for k in range(self.continuations)]
-        before, after = await asyncio.gather(
-            *(
-                self.branch.continuations(
-                    trajectory,
-                    turn,
-                    seeds=[derive(seed, arm, k) for k in range(self.continuations)],
-                    env_seeds=env_seeds,
-                )
-                for arm, turn in enumerate(turns)
+        (estimate,) = await self.verify_all([proposal], group, seed=seed)
+        return estimate
+
+    async def verify_all(self, proposals: Sequence[Proposal], group: Group, *, seed: int) -> list[Estimate]:
+        """All arms of all segments at once. Each state is continued from once, however many segments share it.
+
+        Raises:
+            EnvError: every continuation of an arm failed, so that there is nothing to compare.
+            SnapshotError: a trajectory cannot be branched.
+        """
+        runs = group.trajectories
+        pairs = [_states(proposal) for proposal in proposals]
+        arms: dict[_State, _Arm] = {}
+        for index, turn in sorted({state for pair in pairs for state in pair}):
+            ended = turn == runs[index].n_turns
+            if not ended:  # Before any arm starts: none is left running when another one cannot.
+                self.branch.check(runs[index], turn)
+            arms[index, turn] = _Arm(path=len(arms), known=runs[index].success if ended else None)
+        stage = _FIRST_STAGE if self.sequential else self.continuations
+        while True:
+            undecided = {state for pair in pairs if arms[pair[0]].undecided(arms[pair[1]]) for state in pair}
+            upto = min(stage, self.continuations)
+            going = [state for state in sorted(undecided) if arms[state].known is None and len(arms[state].runs) < upto]
+            if not going:
+                return _estimates(runs, proposals, arms)
+            await asyncio.gather(*(self._continue(arms[state], runs, state, upto, seed) for state in going))
+            stage *= 2
+
+    async def _continue(self, arm: "_Arm", runs: Sequence[Trajectory], state: _State, upto: int, seed: int) -> None:
+        """Continue from a state until there are ``upto`` continuations."""
+        numbers = range(len(arm.runs), upto)
+        arm.runs += await self.branch.continuations(
+            runs[state[0]],
+            state[1],
+            seeds=[derive(seed, arm.path, k) for k in numbers],
+            env_seeds=[derive(seed, _ENV_PATH, k) for k in numbers],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnchorVerifier:
+    """Measures without a single continuation: by how the group's own runs ended that passed through the same state.
+
+    The rate of a state is the share of successes among the runs that visited it (GiGPO's anchor states, arXiv
+    2505.10978, with undiscounted outcomes). Cheap, and biased: the judged success is one of these runs.
+    """
+
+    async def verify(self, proposal: Proposal, group: Group, *, seed: int) -> Estimate:
+        """One segment.
+
+        Raises:
+            SnapshotError: the group's states were not recorded.
+        """
+        (estimate,) = await self.verify_all([proposal], group, seed=seed)
+        return estimate
+
+    async def verify_all(self, proposals: Sequence[Proposal], group: Group, *, seed: int) -> list[Estimate]:
+        """Several segments; nothing is drawn from the seed.
+
+        Raises:
+            SnapshotError: the group's states were not recorded.
+        """
+        runs = group.trajectories
+        visited = [{turn.state_key for turn in trajectory.turns} for trajectory in runs]
+        if any("" in keys for keys in visited):
+            raise SnapshotError("expected recorded states, got none; roll out with record_states=True")
+        found = []
+        for proposal in proposals:
+            before, after = (self._arm(runs, visited, *state) for state in _states(proposal))
+            found.append(Estimate(before=before, after=after, turns=0, tokens=0, gained=_gained(runs, proposal)))
+        return found
+
+    @staticmethod
+    def _arm(runs: Sequence[Trajectory], visited: Sequence[set[str]], index: int, turn: int) -> Arm:
+        if turn == runs[index].n_turns:
+            return Arm(successes=int(runs[index].success), n=1, known=True)
+        key = runs[index].turns[turn].state_key
+        there = [trajectory for trajectory, keys in zip(runs, visited, strict=True) if key in keys]
+        ahead = []
+        for trajectory in there:
+            first = next(t for t, visit in enumerate(trajectory.turns) if visit.state_key == key)
+            ahead.append(sum(visit.reward for visit in trajectory.turns[first:]))
+        return Arm(successes=sum(run.success for run in there), n=len(there), mean_reward=sum(ahead) / len(there))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Arm:
+    """A state while it is being measured."""
+
+    path: int
+    """Index in the seed path of its sampling seeds."""
+    known: bool | None
+    """How the episode ended, at the state after its last turn."""
+    runs: list[Continuation | Failure] = field(default_factory=list)
+
+    def undecided(self, other: "_Arm") -> bool:
+        """Whether more continuations could still show a difference between two states."""
+        mine, theirs = self._certain(), other._certain()
+        return mine is None or mine != theirs
+
+    def _certain(self) -> bool | None:
+        """The outcome that everything so far had in common."""
+        outcomes = {run.success for run in self.runs if isinstance(run, Continuation)} | {self.known} - {None}
+        return next(iter(outcomes)) if len(outcomes) == 1 else None
+
+    def done(self) -> Arm:
+        """What was counted.
+
+        Raises:
+            EnvError: nothing finished.
+        """
+        if self.known is not None:
+            return Arm(successes=int(self.known), n=1, known=True)
+        done = [run for run in self.runs if isinstance(run, Continuation)]
+        failed = [run for run in self.runs if isinstance(run, Failure)]
+        if not done:
+            raise EnvError(
+                f"expected at least one of {len(self.runs)} continuations to finish, got none; the first failed with "
+                f"{failed[0].cause} in {failed[0].where}:\n{failed[0].detail}"
+            )
+        return Arm(
+            successes=sum(run.success for run in done),
+            n=len(done),
+            failures=len(failed),
+            mean_reward=sum(run.reward for run in done) / len(done),
+        )
+
+
+def _states(proposal: Proposal) -> tuple[_State, _State]:
+    """The states before and after a segment."""
+    segment = proposal.segment
+    return (segment.trajectory, segment.start), (segment.trajectory, segment.end + 1)
+
+
+def _gained(runs: Sequence[Trajectory], proposal: Proposal) -> float:
+    segment = proposal.segment
+    return sum(turn.reward for turn in runs[segment.trajectory].turns[segment.start : segment.end + 1])
+
+
+def _estimates(
+    runs: Sequence[Trajectory], proposals: Sequence[Proposal], arms: Mapping[_State, _Arm]
+) -> list[Estimate]:
+    """The differences. The cost of a state that several segments share is that of the first of them."""
+    done = {state: arm.done() for state, arm in arms.items()}
+    counted: set[_State] = set()
+    found = []
+    for proposal in proposals:
+        before, after = _states(proposal)
+        cost = [run for state in {before, after} - counted for run in arms[state].runs if isinstance(run, Continuation)]
+        counted |= {before, after}
+        found.append(
+            Estimate(
+                before=done[before],
+                after=done[after],
+                turns=sum(run.turns for run in cost),
+                tokens=sum(run.tokens for run in cost),
+                gained=_gained(runs, proposal),
             )
         )
-        done = [run for run in (*before, *after) if isinstance(run, Continuation)]
-        return Estimate(
-            before=_arm(before),
-            after=_arm(after),
-            turns=sum(run.turns for run in done),
-            tokens=sum(run.tokens for run in done),
-        )
-
-
-def _arm(runs: list[Continuation | Failure]) -> Arm:
-    done = [run for run in runs if isinstance(run, Continuation)]
-    failed = [run for run in runs if isinstance(run, Failure)]
-    if not done:
-        raise EnvError(
-            f"expected at least one of {len(runs)} continuations to finish, got none; the first failed with "
-            f"{failed[0].cause} in {failed[0].where}:\n{failed[0].detail}"
-        )
-    return Arm(
-        successes=sum(run.success for run in done),
-        n=len(done),
-        failures=len(failed),
-        mean_reward=sum(run.reward for run in done) / len(done),
-    )
+    return found

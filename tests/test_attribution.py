@@ -1,14 +1,14 @@
 """From groups to credit, and to plain GRPO wherever something goes wrong."""
 
 import asyncio
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from prover.attribution import AnswerWatch, Attribution, CreditRule, Verdict, attribution_metrics
-from prover.errors import EnvError, FailureShareError
+from prover.attribution import Attribution, Verdict, attribution_metrics
+from prover.credit import CreditRule
+from prover.errors import EnvError
 from prover.records import (
     Arm,
     Credit,
@@ -84,6 +84,10 @@ class ScriptedVerifier:
         self.done += 1
         return reply
 
+    async def verify_all(self, proposals: Sequence[Proposal], group: Group, *, seed: int) -> list[Estimate]:
+        """One item each."""
+        return [await self.verify(proposal, group, seed=seed) for proposal in proposals]
+
 
 def judged(
     judge: Any, verifier: ScriptedVerifier | None, *groups: Group, seed: int = 0, **options: Any
@@ -109,17 +113,6 @@ def test_what_is_not_better_earns_nothing(after: int) -> None:
     (verdict,) = judged(ScriptedJudge([claim()]), ScriptedVerifier(estimate(2, after)), group(True, False))
     assert (verdict.outcome, verdict.credit) == ("measured", None)
     assert verdict.estimate is not None
-
-
-def test_credit_rules() -> None:
-    """Signed rules keep negative differences; a reliability rule drops small ones, measured in Jeffreys' errors."""
-    assert CreditRule().amount(estimate(6, 2)) == 0.0
-    assert CreditRule(sign="signed", weight=2.0).amount(estimate(6, 2)) == -1.0
-    # 0 of 8 against 8 of 8: rates 1/18 and 17/18, so each arm has the variance 17 / 18^2 / 9, and 1 / 0.108 = 9.26.
-    certain = estimate(0, 8)
-    error = math.sqrt(2 * 17 / 324 / 9)
-    assert CreditRule(min_z=0.99 / error).amount(certain) == 1.0
-    assert CreditRule(min_z=1.01 / error).amount(certain) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -420,44 +413,6 @@ def test_unanswered_groups_are_counted_by_cause() -> None:
     assert metrics["judge_failures"] == {"timeout": 2, "payment": 1, "error": 1}
 
 
-def test_a_low_share_of_answers_is_told_once_until_it_recovers() -> None:
-    """A warning when the share falls, silence while it stays low, and a warning when it falls again."""
-    watch = AnswerWatch(warn_below=0.5, stop_below=0.0, window=4)
-    told = [
-        watch.see(verdicts)
-        for verdicts in (
-            outcomes("all_failed"),
-            outcomes(DOWN, DOWN, FINE),
-            outcomes(DOWN),
-            outcomes("credited", "measured", FINE),
-            outcomes(DOWN, "judge_failed", DOWN),
-        )
-    ]
-    assert told == [
-        None,
-        "only 1 of the last 3 groups got an answer from the judge (timeout 2); the others are trained on as plain GRPO",
-        None,
-        None,
-        "only 1 of the last 4 groups got an answer from the judge (timeout 2, error 1); "
-        "the others are trained on as plain GRPO",
-    ]
-
-
-def test_a_run_may_be_stopped_for_want_of_answers() -> None:
-    """Not before the window is full, and then with the causes."""
-    watch = AnswerWatch(warn_below=0.0, stop_below=0.5, window=4)
-    assert watch.see(outcomes(DOWN, DOWN, DOWN)) is None
-    with pytest.raises(FailureShareError, match=r"at least 0\.5, got 1 of the last 4 groups .*\(timeout 3\)"):
-        watch.see(outcomes(FINE))
-
-
-def test_a_used_up_budget_is_no_outage() -> None:
-    """Whoever sets a budget wants the run to go on without the judge."""
-    watch = AnswerWatch(warn_below=1.0, stop_below=1.0, window=2)
-    assert watch.see(outcomes(*["no_proposal:judge_budget"] * 4)) is None
-    assert watch.see(outcomes(FINE, FINE, "no_proposal:judge_budget")) is None
-
-
 def test_means_of_nothing_are_not_numbers() -> None:
     """Where nothing was measured there is no mean, not a mean of 0."""
     metrics = attribution_metrics([Verdict(group=0, outcome="all_failed")], [group(False, False)])
@@ -482,3 +437,46 @@ def test_an_answer_of_other_types_is_a_failure_of_the_judge(reply: Proposal | No
     (verdict,) = judged(ScriptedJudge([reply]), verifier, group(True, False, False, False))
     assert (verdict.outcome, verifier.asked) == ("judge_failed", [])
     assert "expected a judge's answer to hold str values" in verdict.detail
+
+
+class Several:
+    """A judge that names these segments at once."""
+
+    name = "several"
+
+    def __init__(self, *proposals: Proposal | NoProposal, every_run: bool = False) -> None:
+        self.proposals = proposals
+        self.every_run = every_run
+
+    async def propose(self, group: Group, *, seed: int) -> Proposal | NoProposal:
+        raise AssertionError("a judge that can name several is not asked for one")
+
+    async def propose_all(self, group: Group, *, seed: int) -> Sequence[Proposal | NoProposal]:
+        return self.proposals
+
+
+def test_every_segment_gets_a_verdict() -> None:
+    """Two are measured together and one is refused; the group counts once in the metrics."""
+    judge = Several(claim(1, 1), claim(5, 5), claim(2, 3))
+    of = group(True, False)
+    found = judged(judge, ScriptedVerifier(estimate(2, 6), estimate(6, 2)), of)
+    refused = "invalid_proposal:terminal_endpoint"
+    assert [verdict.outcome for verdict in found] == [refused, "credited", "measured"]
+    assert [verdict.proposal for verdict in found] == [claim(5, 5), claim(1, 1), claim(2, 3)]
+    metrics = attribution_metrics(found, [of])
+    assert (metrics["eligible_rate"], metrics["proposals"], metrics["measured"]) == (1.0, 3, 2)
+    assert metrics["proposal_valid_rate"] == 1.0
+
+
+def test_methods_that_measure_everything_may_name_anything() -> None:
+    """Turns of failures, last turns and idle turns, in groups without contrast as well."""
+    judge = Several(claim(5, 5), claim(0, 0, of=1), every_run=True)
+    settings = {"mixed_only": False, "eligible_min": 0, "eligible_max": 9}
+    found = judged(judge, ScriptedVerifier(*[estimate(2, 6)] * 2), group(False, False, invalid=[0]), **settings)
+    assert [verdict.outcome for verdict in found] == ["credited", "credited"]
+
+
+def test_naming_nothing_is_no_proposal() -> None:
+    """An empty list is counted as such."""
+    (verdict,) = judged(Several(), ScriptedVerifier(), group(True, False))
+    assert verdict.outcome == "no_proposal:nothing_named"

@@ -1,5 +1,6 @@
 """Rows to train on, from groups and verdicts."""
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -100,3 +101,54 @@ def test_lost_members_leave_a_smaller_group() -> None:
     groups = [Group(index=0, task=TASK, trajectories=three), Group(index=1, task=TASK, trajectories=one)]
     rows = training_rows(groups, [], AdvantageConfig(std="ddof1", eps=1e-4))
     np.testing.assert_allclose([r.advantages_T[1] for r in rows], [1.1545, -0.5773, -0.5773, 0.0], atol=5e-5)
+
+
+def visits(member: int, success: bool, *steps: tuple[str, str]) -> Trajectory:
+    """A trajectory with one token per turn, and these states and actions."""
+    turns = tuple(Turn(text=action, action=action, result="", reward=0.0, state_key=state) for state, action in steps)
+    return replace(trajectory(member, success, row([-1, *range(len(steps))])), turns=turns)
+
+
+def test_step_advantages_compare_visits_of_one_state() -> None:
+    """Two runs part in state a: the outcome, halved per turn, is 1 against 0 there, so the turn gets +-0.5 more."""
+    runs = (visits(0, True, ("a", "left")), visits(1, False, ("a", "right"), ("b", "look")))
+    group = Group(index=0, task=TASK, trajectories=runs)
+    rows = training_rows([group], [], AdvantageConfig(omega=2.0, gamma=0.5))
+    # The group: 1 and 0 against a mean of 0.5. State a: returns 1 and 0. State b was visited once.
+    assert [r.advantages_T.tolist() for r in rows] == [[0.0, 1.5], [0.0, -1.5, -0.5]]
+
+
+def test_without_a_baseline_nothing_but_credit_is_left() -> None:
+    """Methods that measure every turn take no other advantage."""
+    group = Group(
+        index=0, task=TASK, trajectories=(trajectory(0, True, row([-1, 0, 1])), trajectory(1, False, row([0])))
+    )
+    credit = Credit(segment=Segment(trajectory=0, start=1, end=1), amount=0.5)
+    verdicts = [Verdict(group=0, outcome="credited", credit=credit)]
+    rows = training_rows([group], verdicts, AdvantageConfig(baseline="none"))
+    assert [r.advantages_T.tolist() for r in rows] == [[0.0, 0.0, 0.5], [0.0]]
+
+
+def test_centred_credit_adds_nothing_to_a_trajectory() -> None:
+    """Credit 1 on one of four trained tokens: that one rises by 0.75, the others fall by 0.25; the sum stays."""
+    members = (trajectory(0, True, row([-1, 0, 1]), row([2, 3])), trajectory(1, False, row([0])))
+    credit = Credit(segment=Segment(trajectory=0, start=1, end=1), amount=1.0)
+    verdicts = [Verdict(group=0, outcome="credited", credit=credit)]
+    rows = training_rows([Group(index=0, task=TASK, trajectories=members)], verdicts, AdvantageConfig(), centred=True)
+    assert [r.advantages_T.tolist() for r in rows] == [[0.0, 0.25, 1.25], [0.25, 0.25], [-0.5]]
+
+
+def test_shared_credit_reaches_successes_that_did_the_same() -> None:
+    """The same actions in the same states earn the same; another state, another action and a failure do not."""
+    segment = Segment(trajectory=0, start=1, end=2)
+    runs = (
+        visits(0, True, ("s", "go"), ("a", "take"), ("b", "put"), ("c", "end")),
+        visits(1, True, ("a", "take"), ("b", "put"), ("c", "end")),
+        visits(2, True, ("a", "take"), ("x", "put"), ("c", "end")),
+        visits(3, True, ("a", "look"), ("b", "put"), ("c", "end")),
+        visits(4, False, ("a", "take"), ("b", "put"), ("d", "look")),
+    )
+    verdicts = [Verdict(group=0, outcome="credited", credit=Credit(segment=segment, amount=1.0))]
+    group = Group(index=0, task=TASK, trajectories=runs)
+    rows = training_rows([group], verdicts, AdvantageConfig(baseline="none"), shared=True)
+    assert [r.advantages_T[1:].tolist() for r in rows] == [[0, 1, 1, 0], [1, 1, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0]]

@@ -11,6 +11,7 @@ from prover.cli import main
 from prover.config import load_config, load_sft_config
 from prover.env_config import WebshopEnvConfig
 from prover.evaluate import Evaluation
+from prover.methods import METHODS, NO_JUDGE
 from prover.policies.hf import HFPolicy
 
 ROOT = Path(__file__).parents[1]
@@ -38,6 +39,25 @@ def test_households_train(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     # The shipped policy solves about a quarter: none or nearly all of 40 would mean that it does not fit its games.
     before = Evaluation.load(folder / "evaluations" / "update-000000-T1.json")
     assert 1 <= before.successes <= 28
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_trains(method: str, tmp_path: Path) -> None:
+    """Three updates on generated households; a method without a judge plays no continuations."""
+    words = [
+        *SMALL,
+        f"method={method}",
+        "optim.updates=3",
+        "rollout.max_turns=8",
+        "evaluation.episodes=2",
+        *([] if method in NO_JUDGE else ["verify.continuations=2"]),
+    ]
+    assert run("train", EXAMPLES / "households.yaml", *words, "--run", tmp_path / "run") == 0
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert len(lines) == 3
+    measures = method not in NO_JUDGE and method != "judge_trusted"
+    assert method != "vineppo" or all(line["measured"] == line["turns"] for line in lines)
+    assert measures or sum(line["verifier_turns"] for line in lines) == 0
 
 
 def test_original_games_train(shared: Path, tmp_path: Path) -> None:

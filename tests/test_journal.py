@@ -97,20 +97,22 @@ def test_episodes_can_be_read() -> None:
         "end": "done",
         "opening": "o",
         "turns": [{"action": "look", "result": "c"}, {"action": "right", "result": "c"}],
-        "judgement": {
-            "judge": "scripted",
-            "turns": [0, 0],
-            "reason": "so",
-            "credit": 1.5,
-            "before": {"successes": 2, "n": 8, "failures": 0, "rate": 0.25},
-            "after": {"successes": 6, "n": 7, "failures": 1, "rate": 6 / 7},
-            "delta": 6 / 7 - 0.25,
-            # Jeffreys: 2.5 of 9 and 6.5 of 8.
-            "se": pytest.approx(math.sqrt(2.5 / 9 * 6.5 / 9 / 9 + 6.5 / 8 * 1.5 / 8 / 8)),
-        },
+        "judgements": [
+            {
+                "judge": "scripted",
+                "turns": [0, 0],
+                "reason": "so",
+                "credit": 1.5,
+                "before": {"successes": 2, "n": 8, "failures": 0, "rate": 0.25},
+                "after": {"successes": 6, "n": 7, "failures": 1, "rate": 6 / 7},
+                "delta": 6 / 7 - 0.25,
+                # Jeffreys: 2.5 of 9 and 6.5 of 8.
+                "se": pytest.approx(math.sqrt(2.5 / 9 * 6.5 / 9 / 9 + 6.5 / 8 * 1.5 / 8 / 8)),
+            }
+        ],
         "verdict": "credited",
     }
-    assert (second["judgement"], second["verdict"]) == (None, "credited")
+    assert (second["judgements"], second["verdict"]) == ([], "credited")
     # Where no action could be read, the text is shown, and why.
     assert second["turns"][:2] == [
         {"action": "jump", "result": "c", "invalid": "env"},
@@ -163,12 +165,12 @@ def test_a_claim_that_was_not_measured_has_no_rates() -> None:
     """A refused proposal is shown with its reason and without numbers."""
     verdict = Verdict(group=0, outcome="invalid_proposal:too_long", proposal=PROPOSAL)
     first = next(iter(readable(4, GROUPS, [verdict])))
-    assert first["judgement"] == {"judge": "scripted", "turns": [0, 0], "reason": "so", "credit": 0.0}
+    assert first["judgements"] == [{"judge": "scripted", "turns": [0, 0], "reason": "so", "credit": 0.0}]
 
 
 def test_without_verdicts_there_are_no_judgements() -> None:
     """Plain GRPO leaves both fields empty."""
-    assert {(r["judgement"], r["verdict"]) for r in readable(0, GROUPS, []) if "member" in r} == {(None, None)}
+    assert all((r["judgements"], r["verdict"]) == ([], None) for r in readable(0, GROUPS, []) if "member" in r)
 
 
 def test_a_clock_keeps_the_phases_apart() -> None:

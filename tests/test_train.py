@@ -204,7 +204,7 @@ def test_credit_changes_the_weights(grpo: TrainResult, line_policy: Path, tmp_pa
     )
     assert not same(weights(result), weights(grpo))
     lines = [json.loads(line) for line in (tmp_path / "trajectories.jsonl").read_text().splitlines()]
-    judged = [line["judgement"] for line in lines if line["judgement"]]
+    judged = [judgement for line in lines for judgement in line["judgements"]]
     credited = [judgement for judgement in judged if judgement["credit"]]
     assert credited
     for judgement in credited:

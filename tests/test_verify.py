@@ -14,10 +14,23 @@ from prover.errors import ConfigError, EnvError, SnapshotError
 from prover.formats import Bare
 from prover.host import HostPool, InlineHost
 from prover.protocols import Policy, TextEnv
-from prover.records import Arm, Completion, Estimate, Group, Proposal, Request, Sampling, Segment, Task
+from prover.records import (
+    Arm,
+    Completion,
+    EndReason,
+    Estimate,
+    Group,
+    Proposal,
+    Request,
+    Sampling,
+    Segment,
+    Task,
+    Trajectory,
+    Turn,
+)
 from prover.rollout import EpisodeRules, Rollout
 from prover.testing import CoinEnv, LineEnv, ScriptedPolicy, ToyCodec, UniformPolicy
-from prover.verify import MonteCarloVerifier
+from prover.verify import AnchorVerifier, MonteCarloVerifier
 
 RULES = EpisodeRules(max_turns=10, sampling=Sampling(max_tokens=16), text_format=Bare())
 
@@ -171,9 +184,9 @@ def test_an_arm_without_any_continuation_is_an_error() -> None:
         measured(by_cell(cell8="right"), group, proposal(0, 0), env=failing_restore(*range(1000)))
 
 
-@pytest.mark.parametrize(("start", "end"), [(1, 1), (0, 1), (-1, 0)])
+@pytest.mark.parametrize(("start", "end"), [(1, 2), (0, 2), (-1, 0)])
 def test_a_segment_that_cannot_be_branched_costs_nothing(start: int, end: int) -> None:
-    """Both arms are checked before either is played: nothing is sampled for a segment that ends the episode."""
+    """Both arms are checked before either is played: nothing is sampled for a segment beyond the episode."""
     group = group_of(["look", "right"], "start-8")
     policy = ScriptedPolicy(["look"], repeat=True)
     with pytest.raises(SnapshotError):
@@ -266,3 +279,109 @@ def test_luck_of_the_environment_cancels() -> None:
     estimates = measured(policy, group, proposal(0, 0), env=coin, seeds=range(20))
     assert {estimate.delta for estimate in estimates} == {0.0}
     assert 0.35 < sum(estimate.before.rate for estimate in estimates) / 20 < 0.65
+
+
+def measured_together(
+    policy: Policy, group: Group, *proposals: Proposal, k: int = 8, sequential: bool = False
+) -> list[Estimate]:
+    """The estimates of several segments, measured at once."""
+
+    async def play() -> list[Estimate]:
+        async with HostPool(lambda: InlineHost(LineEnv), 16) as hosts:
+            branch = Branch(rollout=Rollout(policy=policy, hosts=hosts, rules=RULES))
+            verifier = MonteCarloVerifier(branch=branch, continuations=k, sequential=sequential)
+            return await verifier.verify_all(proposals, group, seed=0)
+
+    return asyncio.run(play())
+
+
+def test_states_that_segments_share_are_measured_once() -> None:
+    """Three turns have four boundaries, one of them the end: 3 x 2 continuations, and their cost is counted once."""
+    group = group_of(["right"], "start-6")
+    policy = ScriptedPolicy(["right"], repeat=True)
+    found = measured_together(policy, group, proposal(0, 0), proposal(1, 1), proposal(2, 2), k=2)
+    assert [(e.before.rate, e.after.rate) for e in found] == [(1.0, 1.0)] * 3
+    # From cells 6, 7 and 8 it takes 3, 2 and 1 turns; the first segment pays for both of its states.
+    assert [estimate.turns for estimate in found] == [2 * (3 + 2), 2 * 1, 0]
+    assert len(policy.requests) == 12
+
+
+def test_after_the_last_turn_the_outcome_is_known() -> None:
+    """A segment that ends the episode is compared with how it ended, which costs nothing."""
+    group = group_of(["right", "right"], "start-7")
+    (estimate,) = measured(by_cell(cell8="look"), group, proposal(1, 1), k=4)
+    assert estimate.before == Arm(successes=0, n=4)
+    assert estimate.after == Arm(successes=1, n=1, known=True)
+    assert estimate.delta == 1.0
+    assert estimate.gained == 1.0
+    assert estimate.reward_delta == 1.0
+    assert estimate.turns == 4 * 9
+
+
+def test_one_segment_alone_and_among_others_is_measured_alike() -> None:
+    """With the first states in common, a segment keeps its seeds."""
+    group = group_of(["right", "right", "right", "right"], "start-5")
+    policy = UniformPolicy(["left", "right"])
+    (alone,) = measured(policy, group, proposal(0, 0))
+    first, _ = measured_together(policy, group, proposal(0, 0), proposal(1, 2))
+    assert (first.before, first.after) == (alone.before, alone.after)
+
+
+def test_a_sequential_measurement_stops_when_everything_ends_alike() -> None:
+    """Two of eight continuations from either side are enough where all succeed, or all fail."""
+    group = group_of(["right", "right", "right", "right"], "start-5")
+    for action, turns in (("right", 4 + 3), ("look", 10 + 9)):
+        (estimate,) = measured_together(ScriptedPolicy([action], repeat=True), group, proposal(0, 0), sequential=True)
+        assert (estimate.before.n, estimate.after.n, estimate.delta) == (2, 2, 0.0)
+        assert estimate.turns == 2 * turns
+
+
+def test_a_sequential_measurement_goes_on_while_something_differs() -> None:
+    """A certain difference is measured in full, and an uncertain one gets the very continuations of a full one."""
+    group = group_of(["right", "right"], "start-7")
+    (estimate,) = measured_together(by_cell(cell8="right"), group, proposal(0, 0), k=6, sequential=True)
+    assert (estimate.before.n, estimate.after.n, estimate.delta) == (6, 6, 1.0)
+    policy = UniformPolicy(["left", "right"])
+    (full,) = measured_together(policy, group, proposal(0, 0))
+    (stepwise,) = measured_together(policy, group, proposal(0, 0), sequential=True)
+    assert 0 < full.after.rate < 1
+    assert stepwise == full
+
+
+def run_through(states: str, success: bool) -> Trajectory:
+    """A run through states, one turn in each."""
+    turns = tuple(Turn(text="", action="", result="", reward=0.25, state_key=state) for state in states)
+    return Trajectory(
+        task=Task(id="t", split="train"),
+        member=0,
+        seed=0,
+        policy_version=0,
+        opening="",
+        turns=turns,
+        rows=(),
+        reward=0.25 * len(states),
+        success=success,
+        end=EndReason.DONE,
+    )
+
+
+def test_anchors_count_how_runs_through_a_state_ended() -> None:
+    """State a: one of four succeeded; state b: one of two; the end of the first run: it succeeded. None is played."""
+    runs = (run_through("ab", True), run_through("ac", False), run_through("ba", False), run_through("aa", False))
+    group = Group(index=0, task=runs[0].task, trajectories=runs)
+    found = asyncio.run(AnchorVerifier().verify_all([proposal(0, 0), proposal(1, 1)], group, seed=0))
+    # Rewards from the first visit of a on: .5, .5, .25 and .5; from b on: .25 and .5.
+    a = Arm(successes=1, n=4, mean_reward=0.4375)
+    b = Arm(successes=1, n=2, mean_reward=0.375)
+    end = Arm(successes=1, n=1, known=True)
+    assert [(estimate.before, estimate.after) for estimate in found] == [(a, b), (b, end)]
+    assert [(estimate.turns, estimate.tokens, estimate.gained) for estimate in found] == [(0, 0, 0.25)] * 2
+
+
+def test_anchors_need_recorded_states() -> None:
+    """Runs without state keys have nothing in common."""
+    group = Group(index=0, task=Task(id="t", split="train"), trajectories=(run_through(" ", True),))
+    blank = replace(group.trajectories[0].turns[0], state_key="")
+    runs = (replace(group.trajectories[0], turns=(blank,)),)
+    with pytest.raises(SnapshotError, match="record_states=True"):
+        asyncio.run(AnchorVerifier().verify(proposal(0, 0), replace(group, trajectories=runs), seed=0))

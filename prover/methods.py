@@ -1,0 +1,90 @@
+"""Methods by name: each is a set of settings, and nothing else.
+
+A method is composed of three choices and the group's advantage:
+
+* who points at segments (``judge``),
+* how their worth is estimated (``verify``),
+* what is made of the estimate (``credit``),
+* what it is added to (``advantage``).
+
+Settings beside the method win over it, so that a method can be varied. What is written here departs from the papers
+where they train in another way: all methods share the rollouts, the clipped surrogate and the optimizer of this
+package.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+MethodName = Literal[
+    "grpo",
+    "rloo",
+    "dr_grpo",
+    "gigpo",
+    "vineppo",
+    "spo_chain",
+    "random_segment",
+    "judge_trusted",
+    "prover",
+    "prover_cheap",
+    "prover_safe",
+]
+
+NO_JUDGE = frozenset({"grpo", "rloo", "dr_grpo", "gigpo"})
+"""Methods that ask no judge, whichever is configured: a run can be repeated without credit by its method alone."""
+_PAPER: Mapping[str, Any] = {
+    "verify": {"mode": "monte_carlo", "continuations": 8, "eligible_min": 1, "eligible_max": 3, "mixed_only": True},
+    "credit": {"weight": 1.0, "sign": "positive", "min_z": 0.0},
+    "advantage": {"baseline": "mean", "std": "none", "omega": 0.0},
+}
+_EVERY_GROUP = {"mixed_only": False, "eligible_min": 0, "eligible_max": 1_000_000, "null_probe": 0.0}
+
+
+def _with(base: Mapping[str, Any], **sections: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: {**base.get(name, {}), **sections.get(name, {})} for name in {**base, **sections}}
+
+
+METHODS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        # GRPO (arXiv 2402.03300) without the divisor by the group's standard deviation, as the ProVer paper uses it;
+        # `advantage.std=ddof1` brings it back.
+        "grpo": {"advantage": {"baseline": "mean", "std": "none", "omega": 0.0}},
+        # RLOO (arXiv 2402.14740): each member against the mean of the others.
+        "rloo": {"advantage": {"baseline": "rloo", "std": "none", "omega": 0.0}},
+        # Dr. GRPO (arXiv 2503.20783): no divisor, and the loss summed over a constant length.
+        "dr_grpo": {
+            "advantage": {"baseline": "mean", "std": "none", "omega": 0.0},
+            "optim": {"aggregation": "dr_grpo"},
+        },
+        # GiGPO (arXiv 2505.10978), mode mean_norm: the episode's advantage plus that among visits of one state. The
+        # paper adds a KL term of 0.01 and a penalty for invalid actions, which are left out here.
+        "gigpo": {"advantage": {"baseline": "mean", "std": "none", "omega": 1.0, "gamma": 0.95}},
+        # VinePPO (arXiv 2410.01679): V after minus V before for every turn of every run, V by K continuations, and no
+        # other advantage. The paper takes reasoning steps, K = 9 and PPO's several epochs.
+        "vineppo": {
+            "judge": {"kind": "every_turn", "of": "all", "length": 1},
+            "verify": {"mode": "monte_carlo", "continuations": 9, **_EVERY_GROUP},
+            "credit": {"weight": 1.0, "sign": "signed", "min_z": 0.0},
+            "advantage": {"baseline": "none", "std": "none", "omega": 0.0},
+        },
+        # SPO-chain (arXiv 2505.23564) as the ProVer paper adapts it: the stretches of the chosen success of an eligible
+        # group, here of two turns each instead of cut at improbable tokens, and GRPO's advantage elsewhere.
+        "spo_chain": _with(
+            _PAPER,
+            judge={"kind": "every_turn", "of": "shortest", "length": 2},
+            credit={"sign": "signed"},
+        ),
+        # The control: what verification alone is worth.
+        "random_segment": _with(_PAPER, judge={"kind": "random_segment"}, verify={"null_probe": 0.0}),
+        # Nobody checks the judge.
+        "judge_trusted": _with(_PAPER, verify={"mode": "trust", "trusted_delta": 0.25}),
+        # ProVer (arXiv 2609.36178): K = 8, lambda = 1, gains only, groups with 1 to 3 successes.
+        "prover": _PAPER,
+        # Few continuations and more weight: where the judge errs at random, noise averages out over groups.
+        "prover_cheap": _with(_PAPER, verify={"continuations": 4}, credit={"weight": 8.0}),
+        # For a judge that may be wrong in one direction: losses count as well.
+        "prover_safe": _with(_PAPER, credit={"weight": 4.0, "sign": "signed", "cap": 4.0}),
+    }
+)
+"""Settings by method."""
+assert set(METHODS) == set(get_args(MethodName)), "every name has its settings"

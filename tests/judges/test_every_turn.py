@@ -1,0 +1,74 @@
+"""The judge that points at every turn."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from prover.judges.every_turn import EveryTurnJudge
+from prover.records import EndReason, Group, NoProposal, Task, Trajectory, Turn
+
+TASK = Task(id="t", split="train")
+
+
+def group(*runs: tuple[bool, int]) -> Group:
+    """A group of runs with these outcomes and numbers of turns."""
+    trajectories = [
+        Trajectory(
+            task=TASK,
+            member=member,
+            seed=0,
+            policy_version=0,
+            opening="",
+            turns=tuple(Turn(text="", action="", result="", reward=0.0, invalid="env") for _ in range(turns)),
+            rows=(),
+            reward=0.0,
+            success=success,
+            end=EndReason.DONE,
+        )
+        for member, (success, turns) in enumerate(runs)
+    ]
+    return Group(index=0, task=TASK, trajectories=tuple(trajectories))
+
+
+def named(judge: EveryTurnJudge, of: Group) -> list[tuple[int, int, int]]:
+    """Trajectory, start and end of what a judge names."""
+    found = asyncio.run(judge.propose_all(of, seed=0))
+    assert isinstance(found, Sequence)
+    return [(p.segment.trajectory, p.segment.start, p.segment.end) for p in found]
+
+
+def test_every_turn_of_every_run_is_named() -> None:
+    """Failures, last turns and turns without a valid action are no exception."""
+    assert named(EveryTurnJudge(), group((True, 2), (False, 1))) == [(0, 0, 0), (0, 1, 1), (1, 0, 0)]
+
+
+def test_runs_can_be_chosen() -> None:
+    """Successes alone, or the shortest of them."""
+    runs = group((True, 2), (False, 1), (True, 1))
+    assert named(EveryTurnJudge(of="successes"), runs) == [(0, 0, 0), (0, 1, 1), (2, 0, 0)]
+    assert named(EveryTurnJudge(of="shortest"), runs) == [(2, 0, 0)]
+
+
+def test_stretches_cover_the_run() -> None:
+    """Five turns are two, two and one."""
+    assert named(EveryTurnJudge(length=2), group((True, 5))) == [(0, 0, 1), (0, 2, 3), (0, 4, 4)]
+
+
+@pytest.mark.parametrize("of", ["successes", "shortest"])
+def test_without_a_success_there_may_be_nothing_to_name(of: str) -> None:
+    """Only the turns of successes were asked for."""
+    judge = EveryTurnJudge(of=of)  # type: ignore[arg-type]  # one of its literals
+    assert asyncio.run(judge.propose(group((False, 2)), seed=0)) == NoProposal(reason="no_success")
+
+
+def test_runs_without_turns_give_nothing() -> None:
+    """Episodes may end before the first turn."""
+    assert asyncio.run(EveryTurnJudge().propose(group((True, 0)), seed=0)) == NoProposal(reason="no_turns")
+
+
+def test_one_proposal_is_the_first_of_all() -> None:
+    """Who asks for one gets the first turn."""
+    found = asyncio.run(EveryTurnJudge().propose(group((False, 2)), seed=0))
+    assert not isinstance(found, NoProposal)
+    assert (found.segment.trajectory, found.segment.start, found.segment.end) == (0, 0, 0)

@@ -1,0 +1,66 @@
+"""What is made of a measured difference."""
+
+import math
+
+import pytest
+
+from prover.credit import CreditRule
+from prover.records import Arm, Estimate
+
+
+def estimate(before: int, after: int, n: int = 8) -> Estimate:
+    """A measurement with so many successes of n in both arms."""
+    return Estimate(before=Arm(successes=before, n=n), after=Arm(successes=after, n=n), turns=0, tokens=0)
+
+
+def test_credit_rules() -> None:
+    """Signed rules keep negative differences; a reliability rule drops small ones, measured in Jeffreys' errors."""
+    assert CreditRule().amount(estimate(6, 2)) == 0.0
+    assert CreditRule(sign="signed", weight=2.0).amount(estimate(6, 2)) == -1.0
+    # 0 of 8 against 8 of 8: rates 1/18 and 17/18, so each arm has the variance 17 / 18^2 / 9, and 1 / 0.108 = 9.26.
+    certain = estimate(0, 8)
+    error = math.sqrt(2 * 17 / 324 / 9)
+    assert CreditRule(min_z=0.99 / error).amount(certain) == 1.0
+    assert CreditRule(min_z=1.01 / error).amount(certain) == 0.0
+
+
+def test_small_and_improbable_differences_can_be_dropped() -> None:
+    """By size, and by the exact probability that the sign is right: .9717 for 6 of 8 against 2 of 8."""
+    assert CreditRule(min_delta=0.5).amount(estimate(2, 6)) == 0.5
+    assert CreditRule(min_delta=0.51).amount(estimate(2, 6)) == 0.0
+    assert CreditRule(tau=0.97).amount(estimate(2, 6)) == 0.5
+    assert CreditRule(tau=0.98).amount(estimate(2, 6)) == 0.0
+    assert CreditRule(tau=0.97, sign="signed").amount(estimate(6, 2)) == -0.5
+
+
+def test_credit_can_be_divided_as_advantages_are() -> None:
+    """Outcomes [1, 0, 0, 0] have a standard deviation of 0.5 (ddof 1): delta 0.5 becomes 1."""
+    rule = CreditRule(std="ddof1")
+    assert rule.amount(estimate(2, 6), [1, 0, 0, 0]) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_credit_can_be_capped_on_both_sides() -> None:
+    """Never more than the cap, whatever lambda."""
+    rule = CreditRule(weight=8.0, sign="signed", cap=1.5)
+    assert [rule.amount(estimate(*counts)) for counts in ((2, 6), (6, 2), (4, 5))] == [1.5, -1.5, 1.0]
+
+
+def test_graded_rewards_can_be_compared() -> None:
+    """What the segment itself brought counts with what follows it: .25 + .5 against .5."""
+    measured = Estimate(
+        before=Arm(successes=4, n=8, mean_reward=0.5),
+        after=Arm(successes=4, n=8, mean_reward=0.5),
+        turns=0,
+        tokens=0,
+        gained=0.25,
+    )
+    assert CreditRule(measure="reward", weight=2.0).amount(measured) == 0.5
+    assert CreditRule().amount(measured) == 0.0
+
+
+def test_a_known_outcome_has_no_error_of_its_own() -> None:
+    """0 of 8 before: rate 1/18, variance 17 / 18^2 / 9, and 1 / .0764 = 13.1 errors."""
+    ended = Estimate(before=Arm(successes=0, n=8), after=Arm(successes=1, n=1, known=True), turns=0, tokens=0)
+    errors = 1 / math.sqrt(17 / 324 / 9)
+    assert CreditRule(min_z=errors - 0.01).amount(ended) == 1.0
+    assert CreditRule(min_z=errors + 0.01).amount(ended) == 0.0

@@ -1,0 +1,73 @@
+"""Methods by name."""
+
+from pathlib import Path
+
+import pytest
+
+from prover.config import RunConfig, effective_yaml, load_config
+from prover.errors import ConfigError
+from prover.judge_config import ContrastJudgeConfig, EveryTurnJudgeConfig, RandomSegmentJudgeConfig
+from prover.methods import METHODS, NO_JUDGE
+
+
+def of(method: str, *overrides: str) -> RunConfig:
+    """The config of a method."""
+    return load_config(None, [f"method={method}", *overrides])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_is_a_valid_config_that_can_be_read_back(method: str, tmp_path: Path) -> None:
+    """What a run stores about itself is the whole of its settings."""
+    config = of(method)
+    (tmp_path / "config.yaml").write_text(effective_yaml(config))
+    assert load_config(tmp_path / "config.yaml") == config
+    assert config.judged == (method not in NO_JUDGE)
+
+
+def test_prover_is_the_paper() -> None:
+    """K 8, lambda 1, gains only, 1 to 3 successes: what one gets without naming a method."""
+    assert of("prover") == load_config()
+    config = load_config()
+    assert (config.verify.continuations, config.credit.weight, config.credit.sign) == (8, 1.0, "positive")
+    assert (config.verify.eligible_min, config.verify.eligible_max) == (1, 3)
+    assert config.judge == ContrastJudgeConfig()
+
+
+def test_methods_differ_in_what_defines_them() -> None:
+    """Each preset sets what its paper sets."""
+    assert of("rloo").advantage.baseline == "rloo"
+    assert of("dr_grpo").optim.aggregation == "dr_grpo"
+    assert (of("gigpo").advantage.omega, of("gigpo").advantage.gamma) == (1.0, 0.95)
+    vine = of("vineppo")
+    assert isinstance(vine.judge, EveryTurnJudgeConfig)
+    assert (vine.judge.of, vine.advantage.baseline, vine.credit.sign) == ("all", "none", "signed")
+    assert (vine.verify.mixed_only, vine.verify.continuations) == (False, 9)
+    assert isinstance(of("random_segment").judge, RandomSegmentJudgeConfig)
+    assert of("judge_trusted").verify.mode == "trust"
+    cheap, safe = of("prover_cheap"), of("prover_safe")
+    assert (cheap.verify.continuations, cheap.credit.weight) == (4, 8.0)
+    assert (safe.credit.weight, safe.credit.sign, safe.credit.cap) == (4.0, "signed", 4.0)
+
+
+def test_what_is_said_last_wins(tmp_path: Path) -> None:
+    """The file's method, the file's keys, the method of an override, the other overrides."""
+    file = tmp_path / "run.yaml"
+    file.write_text("method: prover_cheap\nverify: {continuations: 2}\njudge: {kind: entropy}\n")
+    plain = load_config(file)
+    assert (plain.verify.continuations, plain.credit.weight, plain.judge.kind) == (2, 8.0, "entropy")
+    named = load_config(file, ["credit.weight=3.0", "method=vineppo"])
+    assert (named.verify.continuations, named.credit.weight, named.judge.kind) == (9, 3.0, "every_turn")
+    back = load_config(file, ["method=prover"])
+    assert (back.verify.continuations, back.judge.kind) == (8, "entropy")
+
+
+def test_a_method_without_a_judge_leaves_the_judge_alone() -> None:
+    """A run can be repeated without credit by its method alone, and with it again."""
+    config = of("grpo", "judge.kind=entropy")
+    assert (config.judge.kind, config.judged) == ("entropy", False)
+
+
+def test_an_unknown_method_is_refused() -> None:
+    """With the names that there are."""
+    with pytest.raises(ConfigError, match=r"method: expected 'grpo'.*got 'ppo'"):
+        of("ppo")
