@@ -24,7 +24,7 @@ def print_summary(summary: Summary, out: Path, console: Console | None = None) -
         "minus random: less the delta of a random segment of the same length in the same success. About 0 or below, "
         "the judge finds nothing.",
     ]
-    notes += [f"Left out: {reason}" for reason in dict.fromkeys(summary.left_out[:3])]
+    notes += [f"Left out, for one: {reason[:600]}" for reason in summary.left_out[:1]]
     notes += [
         f"APPROXIMATE: update {update} was continued by {policy}, not by the policy that sampled its groups."
         for update, policy in sorted(summary.approximate.items())
