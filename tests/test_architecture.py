@@ -173,7 +173,9 @@ def test_nothing_is_left_to_do() -> None:
     assert [name(path) for path in FILES if marks.search(path.read_text(encoding="utf-8"))] == []
 
 
-@pytest.mark.parametrize("module", ["prover", "prover.cli", "prover.preflight", "prover.testing"])
+@pytest.mark.parametrize(
+    "module", ["prover", "prover.cli", "prover.preflight", "prover.testing", "prover.bench.plugin"]
+)
 def test_light_modules_load_nothing_heavy(module: str) -> None:
     """Importing the package, its command line or its test doubles loads no torch."""
     program = f"import {module}, sys; print(*sorted(set(sys.modules) & {HEAVY!r}))"
