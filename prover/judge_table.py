@@ -18,7 +18,7 @@ def print_summary(summary: Summary, out: Path, console: Console | None = None) -
         if table.row_count:
             console.print(table)
     notes = [
-        f"{summary.stored} stored groups, {summary.eligible} judged, {len(summary.left_out)} of these left out. "
+        f"{summary.stored} stored groups, {summary.eligible} eligible, {len(summary.left_out)} of these left out. "
         f"K = {summary.continuations} continuations before and after a segment.",
         "n: segments measured. delta: success rate after the segment minus before it; 95% intervals over tasks.",
         "minus random: less the delta of a random segment of the same length in the same success. About 0 or below, "

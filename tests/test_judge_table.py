@@ -37,6 +37,6 @@ def test_tables_fit_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_limits_the_figures_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     """Groups that could not be brought back and policies that are not the right one stand below the tables."""
     text = "\n".join(shown(capsys, left_out=("no state",) * 2, approximate={40: "update-000060"}))
-    assert "9 stored groups, 4 judged, 2 of these left out. K = 4" in text
+    assert "9 stored groups, 4 eligible, 2 of these left out. K = 4" in text
     assert text.count("Left out, for one: no state") == 1
     assert "APPROXIMATE: update 40 was continued by update-000060, not by the policy that sampled" in text
