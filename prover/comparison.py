@@ -92,6 +92,9 @@ def differing_rules(before: Evaluation, after: Evaluation) -> list[str]:
     """
     first, second = (dict(side.setting.get("rules", {})) for side in (before, after))
     found = [f"{name}: {first[name]}, {second[name]}" for name in first if first[name] != second.get(name, first[name])]
+    digests = _both(before, after, "suite", "digest")
+    if None not in digests and digests[0] != digests[1]:
+        found.append("settings of the suite: the manifest was changed or overridden on one side")
     one, other = (side.provenance.manifest for side in (before, after))
     return found + [f"data: other {name}" for name in one if one[name] != other.get(name, one[name])]
 

@@ -143,3 +143,11 @@ def test_other_data_are_told() -> None:
     )
     assert differing_rules(one, other) == ["data: other corpus"]
     assert differing_rules(one, marks("10")) == []
+
+
+def test_an_overridden_suite_is_told() -> None:
+    """Its name and version are those of the manifest, and what is in it is not."""
+    one, other = (SUITE | {"suite": {"name": "walk", "version": 1, "digest": digest}} for digest in ("a", "b"))
+    assert differing_rules(marks("10", **one), marks("10", **one)) == []
+    (told,) = differing_rules(marks("10", **one), marks("10", **other))
+    assert "overridden on one side" in told
