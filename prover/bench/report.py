@@ -62,7 +62,8 @@ def summary(results: Mapping[Key, Evaluation]) -> list[RenderableType]:
                 ),
             )
         )
-    shown: list[RenderableType] = [table]
+    leaks = {f"LEAKED SPLIT: {leak}" for result in results.values() if (leak := result.setting.get("leak"))}
+    shown: list[RenderableType] = [table, *map(escape, sorted(leaks))]
     return shown + [by_kind(result) for result in results.values() if len(result.by_kind()) > 1]
 
 
@@ -128,8 +129,8 @@ def _besides(result: Evaluation) -> list[str]:
         found.append(f"FAILED {result.failures}")
     if label := result.provenance.manifest.get("label"):
         found.append(str(label))
-    if leak := result.setting.get("leak"):
-        found.append(f"LEAKED SPLIT: {leak}")
+    if result.setting.get("leak"):
+        found.append("LEAKED SPLIT")
     return found
 
 
