@@ -317,6 +317,9 @@ class SftConfig(Section):
     out: FilePath
     """Folder that the policy is written to."""
     demonstrations: Count = 4000
+    turns: FilePath | None = None
+    """Episodes of another player to learn from, as ``prover eval --turns`` keeps them, in place of the environment's
+    expert: all that were solved, on tasks of ``env.split``."""
     noise: Share = 0.2
     """Chance that a step of a demonstration is replaced by a random one."""
     max_turns: Count = 30

@@ -5,6 +5,7 @@ An environment that has an ``expert(seed)`` method can be demonstrated: it retur
 not taught, so that the policy meets states that the expert avoids and learns how it goes on from there.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from prover import build, stage
 from prover.config import SftConfig
-from prover.errors import ConfigError
+from prover.errors import ConfigError, DataError
 from prover.objective import token_logprobs
 from prover.policies.codec import HFCodec
 from prover.policies.hf import HFPolicy
@@ -131,6 +132,51 @@ def collect(
     )
 
 
+def read_turns(path: Path, tasks: Sequence[str]) -> list[Demonstration]:
+    """Demonstrations by another player, a chat model for one, from the file that ``prover eval --turns`` keeps.
+
+    Only actions are taught, not what was written around them. Episodes that were not solved, or in which a reply could
+    not be read, are left out.
+
+    Args:
+        path: the file.
+        tasks: tasks that may be shown.
+
+    Raises:
+        DataError: it is no such file, shows tasks that are not to be learned from, or holds no solved episode.
+    """
+    known, found = set(tasks), list[Demonstration]()
+    try:
+        episodes = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        if odd := next((episode["task"] for episode in episodes if episode["task"] not in known), None):
+            raise DataError(
+                f"expected episodes of the split that is trained on in {path}, got task {odd!r}; measure with "
+                "evaluation.split set to env.split"
+            )
+        for episode in episodes:
+            turns = episode["turns"]
+            if episode["success"] and all(turn["action"] for turn in turns):
+                actions, results = (tuple(turn[part] for turn in turns) for part in ("action", "result"))
+                found.append(
+                    Demonstration(
+                        task=episode["task"],
+                        opening=episode["opening"],
+                        actions=actions,
+                        results=results,
+                        taught=(True,) * len(actions),
+                    )
+                )
+    except DataError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"expected a file of `prover eval --turns` at {path}, got {type(error).__name__}: {error}"
+        ) from error
+    if not found:
+        raise DataError(f"expected solved episodes in {path}, got none of {len(episodes)}; measure a better player")
+    return found
+
+
 def token_row(codec: Codec, shown: Demonstration, write: Callable[[str], str] = str) -> TokenRow:
     """A demonstration as a token row whose taught actions are marked to be trained on."""
     transcript = Transcript.open(codec, system="", observation=shown.opening, temperature=1.0)
@@ -204,16 +250,7 @@ def new_model(config: SftConfig, tokenizer: Any) -> Qwen3ForCausalLM:
 
 def run(config: SftConfig, *, watch: Callable[[str, Mapping[str, Any]], None] = lambda event, metrics: None) -> Path:
     """Make the policy and write it to ``config.out``; returns that folder."""
-    env = build.env_factory(config.env)()
-    shown = collect(
-        env,
-        [task.id for task in stage.tasks(config.env, config.env.split)],
-        config.demonstrations,
-        seed=derive(config.seed, _DEMONSTRATIONS),
-        noise=config.noise,
-        max_turns=config.max_turns,
-    )
-    env.close()
+    shown = _shown(config)
     watch("demonstrations", {"n": len(shown), "mean_turns": float(np.mean([len(d.actions) for d in shown]))})
     tokenizer = build_tokenizer(
         (text for one in shown for text in (one.opening, *one.results)),
@@ -242,6 +279,25 @@ def run(config: SftConfig, *, watch: Callable[[str, Mapping[str, Any]], None] = 
     policy.updated()
     policy.save(config.out)
     return config.out
+
+
+def _shown(config: SftConfig) -> list[Demonstration]:
+    """What is learned from."""
+    tasks = [task.id for task in stage.tasks(config.env, config.env.split)]
+    if config.turns is not None:
+        return read_turns(config.turns, tasks)
+    env = build.env_factory(config.env)()
+    try:
+        return collect(
+            env,
+            tasks,
+            config.demonstrations,
+            seed=derive(config.seed, _DEMONSTRATIONS),
+            noise=config.noise,
+            max_turns=config.max_turns,
+        )
+    finally:
+        env.close()
 
 
 def _schedule(step: int, steps: int) -> float:

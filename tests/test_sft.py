@@ -1,6 +1,7 @@
 """Warm start from demonstrations, on a LineEnv that has an expert."""
 
 import asyncio
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from prover.config import load_sft_config
 from prover.envs.webshop import WebShopEnv
-from prover.errors import ConfigError
+from prover.errors import ConfigError, DataError
 from prover.evaluate import evaluate
 from prover.formats import Bare
 from prover.host import HostPool, InlineHost
@@ -18,7 +19,7 @@ from prover.policies.hf import HFPolicy
 from prover.records import Sampling, Task
 from prover.rollout import EpisodeRules, Rollout
 from prover.seeds import generator
-from prover.sft import Player, batches, collect, demonstrate, new_model, renamed, run, token_row
+from prover.sft import Player, batches, collect, demonstrate, new_model, read_turns, renamed, run, token_row
 from prover.testing import LineEnv, ToyCodec
 
 
@@ -182,3 +183,62 @@ def test_numbered_names_start_near_each_other(line_policy: Path) -> None:
         return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
     assert cosine("cell 3", "cell 4") > 0.2 + abs(cosine("left", "right"))
+
+
+def turns_file(path: Path, *episodes: tuple[str, bool, list[str]]) -> Path:
+    """Episodes as ``prover eval --turns`` keeps them: task, success and actions; an empty one could not be read."""
+    lines = [
+        {
+            "task": task,
+            "success": success,
+            "opening": f"Task {task}.",
+            "turns": [
+                {"text": f"I go {action}.", "action": action, "result": f"After {action}."} for action in actions
+            ],
+        }
+        for task, success, actions in episodes
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_episodes_of_another_player_are_demonstrations(tmp_path: Path) -> None:
+    """Those that were solved and readable; the actions are taught, without the words around them."""
+    path = turns_file(
+        tmp_path / "x.jsonl",
+        ("start-7", True, ["right", "right"]),
+        ("start-8", False, ["left"]),
+        ("start-8", True, ["", "right"]),
+    )
+    (shown,) = read_turns(path, ["start-7", "start-8"])
+    assert (shown.task, shown.opening, shown.actions, shown.results, shown.taught) == (
+        "start-7",
+        "Task start-7.",
+        ("right", "right"),
+        ("After right.", "After right."),
+        (True, True),
+    )
+
+
+def test_tested_tasks_are_not_learned_from(tmp_path: Path) -> None:
+    """A file of another split is refused, as is one without a solved episode, and what is no such file."""
+    path = turns_file(tmp_path / "x.jsonl", ("start-7", True, ["right"]), ("start-8", False, ["left"]))
+    with pytest.raises(DataError, match=r"got task 'start-8'; measure with evaluation\.split set to env\.split"):
+        read_turns(path, ["start-7"])
+    with pytest.raises(DataError, match=r"solved episodes in .*, got none of 1"):
+        read_turns(turns_file(tmp_path / "y.jsonl", ("start-8", False, ["left"])), ["start-8"])
+    (tmp_path / "z.jsonl").write_text('{"task": "start-7"}')
+    with pytest.raises(DataError, match=r"a file of `prover eval --turns` at .*KeyError"):
+        read_turns(tmp_path / "z.jsonl", ["start-7"])
+
+
+def test_a_policy_is_made_from_kept_turns(tmp_path: Path) -> None:
+    """It says what was shown to it, though the environment has no expert."""
+    path = turns_file(tmp_path / "x.jsonl", *[(f"start-{cell}", True, ["right"] * (9 - cell)) for cell in range(9)])
+    settings = ["env.kind=line", f"out={tmp_path / 'policy'}", f"turns={path}", "epochs=2", "hidden=32", "layers=1"]
+    settings += ["heads=2", "kv_heads=1", "intermediate=64"]
+    seen: dict[str, Any] = {}
+    run(load_sft_config(overrides=settings), watch=lambda event, metrics: seen.update({event: dict(metrics)}))
+    assert seen["demonstrations"] == {"n": 9, "mean_turns": 5.0}
+    codec = HFPolicy.load(tmp_path / "policy").codec
+    assert codec.decode(codec.action("right")) == "right"
