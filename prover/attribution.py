@@ -7,13 +7,14 @@ import asyncio
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from prover.advantages import segment_credit
 from prover.credit import CreditRule
+from prover.estimates import verification_turns
 from prover.protocols import Judge, Verifier
 from prover.records import Credit, Estimate, Group, NoProposal, Proposal, Segment
 from prover.seeds import derive, generator
@@ -75,24 +76,49 @@ class Attribution:
     """Whether groups in which all succeeded or all failed are left out."""
     max_length: int = 4
     """Longest segment, in turns."""
+    continuations: int = 0
+    """K, for ``max_share``."""
+    max_share: float | None = None
+    """Turns that continuations may take at most, as a share of the turns of the groups; None for no limit. Groups are
+    admitted in order, each with the most that it can take; what does not fit any more is ``over_budget``."""
 
     async def judge_groups(self, groups: Sequence[Group], *, seed: int) -> list[Verdict]:
         """One verdict per group or proposed segment, in order; the continuations of all groups run in one pool."""
-        parts = await asyncio.gather(*(self._judge_group(group, derive(seed, group.index)) for group in groups))
+        turns = sum(trajectory.n_turns for group in groups for trajectory in group.trajectories)
+        gate = _Gate(limit=None if self.max_share is None else self.max_share * turns, n=len(groups))
+        parts = await asyncio.gather(*(self._judge_group(group, derive(seed, group.index), gate) for group in groups))
         return [verdict for part in parts for verdict in part]
 
-    async def _judge_group(self, group: Group, seed: int) -> list[Verdict]:
+    async def _judge_group(self, group: Group, seed: int, gate: "_Gate") -> list[Verdict]:
+        verdicts, valid = await self._ask(group, seed)
+        admitted = await gate.admit(group.index, sum(self._cost(proposal, group) for proposal in valid))
+        if not valid:
+            return verdicts
+        if self.verifier is None:
+            return verdicts + [self._trusted(proposal, group) for proposal in valid]
+        if not admitted:
+            over = Verdict(group=group.index, outcome="over_budget")
+            return verdicts + [replace(over, proposal=proposal) for proposal in valid]
+        async with asyncio.TaskGroup() as tasks:
+            probing = tasks.create_task(self._probe(group, seed))
+            first, *others = await self._measure(self.verifier, valid, group, seed=derive(seed, 1))
+        probe = probing.result()
+        first = replace(first, probe_error=probe) if isinstance(probe, str) else replace(first, probe=probe)
+        return [*verdicts, first, *others]
+
+    async def _ask(self, group: Group, seed: int) -> tuple[list[Verdict], list[Proposal]]:
+        """What the judge says: verdicts on what cannot be measured, and proposals that can."""
         if (reason := self._ineligible(group)) is not None:
-            return [Verdict(group=group.index, outcome=reason)]
+            return [Verdict(group=group.index, outcome=reason)], []
         try:
             propose = getattr(self.judge, "propose_all", self.judge.propose)
             reply = await in_time(propose(group, seed=derive(seed, 0)), self.judge_deadline_s)
             answers = [_checked(answer) for answer in (reply if isinstance(reply, Sequence) else [reply])]
             codes = [None if isinstance(answer, NoProposal) else self._invalid(answer, group) for answer in answers]
         except Exception as error:
-            return [Verdict(group=group.index, outcome="judge_failed", detail=_trace(error))]
+            return [Verdict(group=group.index, outcome="judge_failed", detail=_trace(error))], []
         if not answers:
-            return [Verdict(group=group.index, outcome="no_proposal:nothing_named")]
+            return [Verdict(group=group.index, outcome="no_proposal:nothing_named")], []
         verdicts, valid = [], []
         for answer, code in zip(answers, codes, strict=True):
             if isinstance(answer, NoProposal):
@@ -102,16 +128,13 @@ class Attribution:
                 verdicts.append(Verdict(group=group.index, outcome=f"invalid_proposal:{code}", proposal=answer))
             else:
                 valid.append(answer)
-        if not valid:
-            return verdicts
-        if self.verifier is None:
-            return verdicts + [self._trusted(proposal, group) for proposal in valid]
-        async with asyncio.TaskGroup() as tasks:
-            probing = tasks.create_task(self._probe(group, seed))
-            first, *others = await self._measure(self.verifier, valid, group, seed=derive(seed, 1))
-        probe = probing.result()
-        first = replace(first, probe_error=probe) if isinstance(probe, str) else replace(first, probe=probe)
-        return [*verdicts, first, *others]
+        return verdicts, valid
+
+    def _cost(self, proposal: Proposal, group: Group) -> int:
+        """Turns that measuring a segment takes if continuations run as long as the original did."""
+        segment = proposal.segment
+        n_turns = group.trajectories[segment.trajectory].n_turns
+        return verification_turns(n_turns, segment.start, segment.end, self.continuations)
 
     def _trusted(self, proposal: Proposal, group: Group) -> Verdict:
         amount = segment_credit(self.trusted_delta, weight=self.rule.weight, sign=self.rule.sign)
@@ -168,6 +191,27 @@ class Attribution:
             return await self.verifier.verify(proposal, group, seed=derive(seed, 4))
         except Exception as error:
             return _trace(error)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Gate:
+    """Lets groups pass in their order, whoever comes first, until their costs reach a limit."""
+
+    limit: float | None
+    n: int
+    """Groups that will ask."""
+    _costs: dict[int, int] = field(default_factory=dict)
+    _all_asked: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def admit(self, index: int, cost: int) -> bool:
+        """Whether a group may spend its cost; waits until every group has asked, where there is a limit."""
+        if self.limit is None:
+            return True
+        self._costs[index] = cost
+        if len(self._costs) == self.n:
+            self._all_asked.set()
+        await self._all_asked.wait()
+        return sum(cost for other, cost in self._costs.items() if other <= index) <= self.limit
 
 
 async def in_time(answer: Awaitable[_Answer], deadline_s: float | None) -> _Answer | NoProposal:

@@ -81,6 +81,8 @@ class RolloutConfig(Section):
     group_size: Annotated[int, Field(ge=2)] = 8
     """Episodes per task; an advantage needs at least two to compare."""
     max_turns: Count = 30
+    match_turns: FilePath | None = None
+    """Folder of a run whose environment turns, continuations included, this run is to take: groups get more members."""
     concurrency: Count = 64
     """Episodes in flight."""
     isolation: Literal["inline", "thread", "process"] = "inline"
@@ -119,8 +121,12 @@ class VerifyConfig(Section):
     """Most successes of a group that is judged."""
     mixed_only: bool = True
     """Whether groups in which all succeeded or all failed are left out."""
+    max_share: Annotated[float, Field(gt=0)] | None = None
+    """Turns that continuations may take at most, as a share of the rollouts' turns; what goes beyond is left out."""
     null_probe: Share = 0.1
     """Share of the groups with a valid proposal in which a random turn is measured as well; never credited."""
+    null_warn_after: Count = 64
+    """Groups after which the run warns of a judge that is not better than the random turn."""
     restore_rng: bool = False
     """Whether continuations get the environment's recorded randomness back instead of fresh seeds."""
     judge_deadline_s: Positive | None = 600.0
@@ -298,6 +304,12 @@ class RunConfig(Section):
                 f"{named} trajectories do not divide by optim.microbatch {microbatch}; "
                 f"valid choices: {_choices(minibatch)}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _has_a_budget(self) -> Self:
+        if self.method == "grpo_budget" and self.rollout.match_turns is None:
+            raise ValueError("method grpo_budget needs rollout.match_turns, the folder of the run to keep up with")
         return self
 
     @model_validator(mode="after")

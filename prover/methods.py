@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 
 MethodName = Literal[
     "grpo",
+    "grpo_budget",
     "rloo",
     "dr_grpo",
     "gigpo",
@@ -30,7 +31,7 @@ MethodName = Literal[
     "prover_safe",
 ]
 
-NO_JUDGE = frozenset({"grpo", "rloo", "dr_grpo", "gigpo"})
+NO_JUDGE = frozenset({"grpo", "grpo_budget", "rloo", "dr_grpo", "gigpo"})
 """Methods that ask no judge, whichever is configured: a run can be repeated without credit by its method alone."""
 _PAPER: Mapping[str, Any] = {
     "verify": {"mode": "monte_carlo", "continuations": 8, "eligible_min": 1, "eligible_max": 3, "mixed_only": True},
@@ -49,6 +50,9 @@ METHODS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         # GRPO (arXiv 2402.03300) without the divisor by the group's standard deviation, as the ProVer paper uses it;
         # `advantage.std=ddof1` brings it back.
         "grpo": {"advantage": {"baseline": "mean", "std": "none", "omega": 0.0}},
+        # GRPO with as many turns as another run took, continuations included (`rollout.match_turns`), spent on
+        # more members a group: the comparison that counts.
+        "grpo_budget": {"advantage": {"baseline": "mean", "std": "none", "omega": 0.0}},
         # RLOO (arXiv 2402.14740): each member against the mean of the others.
         "rloo": {"advantage": {"baseline": "rloo", "std": "none", "omega": 0.0}},
         # Dr. GRPO (arXiv 2503.20783): no divisor, and the loss summed over a constant length.

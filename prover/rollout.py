@@ -108,6 +108,30 @@ class Rollout:
             for part in [done[index * size : (index + 1) * size]]
         ]
 
+    async def enlarged(self, groups: Sequence[Group], more: Sequence[int], *, seed: int) -> list[Group]:
+        """The groups with so many more members each, from the ``seed`` that they were played from."""
+        sizes = [len(group.trajectories) + len(group.failures) for group in groups]
+        added = await asyncio.gather(
+            *(
+                self._attempt(group.task, member, seed=derive(seed, index, member), env_seed=derive(seed, index))
+                for index, (group, size, n) in enumerate(zip(groups, sizes, more, strict=True))
+                for member in range(size, size + n)
+            )
+        )
+        found, start = [], 0
+        for group, n in zip(groups, more, strict=True):
+            part, start = added[start : start + n], start + n
+            trajectories = tuple(run for run in part if isinstance(run, Trajectory))
+            failures = tuple(run for run in part if isinstance(run, Failure))
+            found.append(
+                replace(
+                    group,
+                    trajectories=group.trajectories + trajectories,
+                    failures=group.failures + failures,
+                )
+            )
+        return found
+
     async def episodes(self, tasks: Sequence[Task], *, seeds: Sequence[int]) -> list[Trajectory | Failure]:
         """One episode per task and seed, in order."""
         pairs = zip(tasks, seeds, strict=True)

@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,11 +29,13 @@ from prover.folder import RunFolder
 from prover.journal import Clock, readable, rollout_metrics
 from prover.judge_config import NoJudgeConfig
 from prover.judges.random_segment import RandomJudge
+from prover.null_probe import NullProbe
 from prover.protocols import Judge, TrainablePolicy, Verifier
 from prover.records import Task
 from prover.rollout import Rollout, check_failure_share
 from prover.seeds import derive
 from prover.tasks import TaskStream
+from prover.turn_budget import TurnBudget
 from prover.update import PolicyUpdate
 from prover.verify import AnchorVerifier, MonteCarloVerifier
 
@@ -145,12 +147,21 @@ class _Loop:
     """Updates after which the last checkpoint was saved."""
     warned: set[str] = field(default_factory=set)
     answers: AnswerWatch = field(init=False)
+    null: NullProbe = field(init=False)
+    budget: TurnBudget | None = field(init=False)
 
     def __post_init__(self) -> None:
         verify = self.config.verify
         self.answers = AnswerWatch(
             warn_below=verify.min_answered, stop_below=verify.stop_below, window=verify.answered_window
         )
+        self.null = NullProbe(warn_after=verify.null_warn_after)
+        matched = self.config.rollout.match_turns
+        self.budget = None if matched is None else TurnBudget.of(matched)
+        done = _stored_metrics(self.folder)
+        self.null.recall(done)
+        if self.budget is not None:
+            self.budget.own = sum(update["turns"] for update in done)
 
     async def run(self, done: int) -> TrainResult:
         config, policy, self.saved = self.config, self.policy, done
@@ -187,12 +198,19 @@ class _Loop:
             tasks = self.stream.draw(number, config.rollout.groups)
             seed = derive(config.seed, _ROLLOUT, number)
             groups = await self.rollout.groups(tasks, config.rollout.group_size, seed=seed)
+            if self.budget is not None:
+                played = [trajectory.n_turns for group in groups for trajectory in group.trajectories]
+                more = self.budget.more(number, sum(played), len(played), len(groups))
+                groups = await self.rollout.enlarged(groups, more, seed=seed)
+                self.budget.own += sum(trajectory.n_turns for group in groups for trajectory in group.trajectories)
         verdicts: list[Verdict] = []
+        probed: dict[str, Any] = {}
         try:
             check_failure_share(groups, config.rollout.max_failure_share)
             if config.judged:
                 with clock.phase("credit"):
                     verdicts = await self._attribution().judge_groups(groups, seed=derive(config.seed, _CREDIT, number))
+                probed = self.null.see(verdicts)
                 self._warn(verdicts)
         except FailureShareError:
             for record in readable(number, groups, verdicts):
@@ -213,6 +231,7 @@ class _Loop:
             "update": number,
             **rollout_metrics(groups),
             **attribution_metrics(verdicts, groups),
+            **probed,
             **({"judge": stats()} if (stats := getattr(self.judge, "stats", None)) else {}),
             **statistics,
             "cpu_seconds": clock.cpu,
@@ -230,6 +249,8 @@ class _Loop:
                 self.warned.add(verdict.outcome)
                 reason = verdict.detail.strip().rpartition("\n")[2]
                 _log.warning(f"{verdict.outcome.replace('_', ' ')}, no credit for this group", reason=reason)
+        if warning := self.null.warning():
+            _log.warning(warning)
         if warning := self.answers.see(verdicts):
             details = [verdict.detail for verdict in verdicts if verdict.unanswered]
             _log.error(warning, last=details[-1].strip().rpartition("\n")[2] if details else "")
@@ -266,6 +287,8 @@ class _Loop:
             eligible_min=verify.eligible_min,
             eligible_max=verify.eligible_max,
             mixed_only=verify.mixed_only,
+            continuations=verify.continuations,
+            max_share=verify.max_share,
         )
 
     async def _evaluate(self, done: int, *, anew: bool = True) -> tuple[Evaluation, ...]:
@@ -304,14 +327,20 @@ class _Loop:
 
 def _judge_usage(folder: RunFolder) -> Usage:
     """What the judge of an interrupted run has used up, by its metrics: the budget is one for the whole run."""
-    path, usage = folder.path / "metrics.jsonl", Usage()
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-        try:
-            told = json.loads(line).get("judge", {})
-        except ValueError:  # The line that was being written when the run was stopped.
-            continue
+    usage = Usage()
+    for metrics in _stored_metrics(folder):
+        told = metrics.get("judge", {})
         usage += Usage(**{name: told[name] for name in ("prompt_tokens", "completion_tokens", "cost") if name in told})
     return usage
+
+
+def _stored_metrics(folder: RunFolder) -> list[dict[str, Any]]:
+    """Metrics of the updates that an interrupted run has done."""
+    path, found = folder.path / "metrics.jsonl", []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        with suppress(ValueError):  # The line that was being written when the run was stopped.
+            found.append(json.loads(line))
+    return found
 
 
 def _fingerprint(tasks: Sequence[Task]) -> str:

@@ -480,3 +480,21 @@ def test_naming_nothing_is_no_proposal() -> None:
     """An empty list is counted as such."""
     (verdict,) = judged(Several(), ScriptedVerifier(), group(True, False))
     assert verdict.outcome == "no_proposal:nothing_named"
+
+
+def test_continuations_stop_at_their_share_of_the_turns() -> None:
+    """Groups pass in their order, whichever judge is faster, while the most that they can cost fits."""
+
+    class Slow:
+        name = "slow"
+
+        async def propose(self, group: Group, *, seed: int) -> Proposal:
+            for _ in range(3 - group.index):
+                await asyncio.sleep(0)
+            return claim(1, 2)
+
+    # Each group has 2 x 6 turns and may cost 4 x (6 - 1) + 4 x (6 - 3) = 32: 72 of 36 x 2 admits two of three.
+    groups = [group(True, False, index=index) for index in range(3)]
+    found = judged(Slow(), ScriptedVerifier(*[estimate(2, 6)] * 2), *groups, continuations=4, max_share=2.0)
+    assert [verdict.outcome for verdict in found] == ["credited", "credited", "over_budget"]
+    assert found[2].proposal == claim(1, 2)

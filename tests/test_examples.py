@@ -52,9 +52,16 @@ def test_every_method_trains(method: str, tmp_path: Path) -> None:
         "evaluation.episodes=2",
         *([] if method in NO_JUDGE else ["verify.continuations=2"]),
     ]
+    if method == "grpo_budget":
+        other = tmp_path / "other"
+        other.mkdir()
+        (other / "metrics.jsonl").write_text('{"turns": 60, "verifier_turns": 20}')
+        words.append(f"rollout.match_turns={other}")
     assert run("train", EXAMPLES / "households.yaml", *words, "--run", tmp_path / "run") == 0
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert len(lines) == 3
+    # Eight turns at most; the last episode that was added may go beyond the 80 turns an update.
+    assert method != "grpo_budget" or 220 <= sum(line["turns"] for line in lines) <= 250
     measures = method not in NO_JUDGE and method != "judge_trusted"
     assert method != "vineppo" or all(line["measured"] == line["turns"] for line in lines)
     assert measures or sum(line["verifier_turns"] for line in lines) == 0

@@ -11,8 +11,9 @@ from prover.methods import METHODS, NO_JUDGE
 
 
 def of(method: str, *overrides: str) -> RunConfig:
-    """The config of a method."""
-    return load_config(None, [f"method={method}", *overrides])
+    """The config of a method, with a run to keep up with where it needs one."""
+    budget = ["rollout.match_turns=runs/other"] if method == "grpo_budget" else []
+    return load_config(None, [f"method={method}", *budget, *overrides])
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -71,3 +72,9 @@ def test_an_unknown_method_is_refused() -> None:
     """With the names that there are."""
     with pytest.raises(ConfigError, match=r"method: expected 'grpo'.*got 'ppo'"):
         of("ppo")
+
+
+def test_a_budget_needs_a_run_to_keep_up_with() -> None:
+    """Groups of plain GRPO grow until they have taken as many turns as that run."""
+    with pytest.raises(ConfigError, match=r"grpo_budget needs rollout\.match_turns"):
+        load_config(None, ["method=grpo_budget"])

@@ -369,3 +369,18 @@ def test_a_group_knows_the_seed_of_its_environments() -> None:
     first, second = groups(policy, env=Logging, tasks=(task(8), task(7)), size=2, concurrency=1)
     assert seeds == [first.env_seed] * 2 + [second.env_seed] * 2
     assert first.env_seed != second.env_seed
+
+
+def test_enlarged_groups_are_those_of_that_size() -> None:
+    """Adding members later gives the very episodes that larger groups would have had."""
+
+    async def play() -> tuple[list[Group], list[Group]]:
+        async with HostPool(lambda: InlineHost(LineEnv), 8) as hosts:
+            rollout = Rollout(policy=UniformPolicy(ACTIONS), hosts=hosts, rules=RULES)
+            small = await rollout.groups([task(5), task(6)], 2, seed=3)
+            large = await rollout.groups([task(5), task(6)], 4, seed=3)
+            return await rollout.enlarged(small, [2, 0], seed=3), large
+
+    enlarged, large = asyncio.run(play())
+    assert [plays(run) for run in enlarged[0].trajectories] == [plays(run) for run in large[0].trajectories]
+    assert [plays(run) for run in enlarged[1].trajectories] == [plays(run) for run in large[1].trajectories[:2]]
