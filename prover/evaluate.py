@@ -111,7 +111,7 @@ class Evaluation:
     def _of_k(self, k: int, estimate: Callable[[int, int, int], float | None]) -> MeanInterval | None:
         found = [estimate(len(values), round(sum(values)), k) for values in self.by_task().values()]
         known = [value for value in found if value is not None]
-        return bootstrap_mean(known) if known and len(known) == len(found) else None
+        return _bounded(bootstrap_mean(known)) if known and len(known) == len(found) else None
 
     def by_task(self) -> dict[str, list[float]]:
         """Outcomes, 1 or 0, of each task's episodes."""
@@ -135,8 +135,7 @@ class Evaluation:
 
     def means(self) -> dict[str, MeanInterval]:
         """Means of ``values``, clustered by task; without bounds where all tasks are alike, which tells no spread."""
-        found = {name: clustered_mean(of_task) for name, of_task in self.values().items()}
-        return {name: mean if mean.se else replace(mean, low=None, high=None) for name, mean in found.items()}
+        return {name: _bounded(clustered_mean(of_task)) for name, of_task in self.values().items()}
 
     def joined(self, other: "Evaluation") -> "Evaluation":
         """Both measurements of one policy, with other seeds, as one."""
@@ -355,6 +354,11 @@ def number(value: float, interval: tuple[float, float] | None, *, digits: int = 
     """A mean with its interval, where there is one."""
     bounds = "" if interval is None else f" [{interval[0]:.{digits}f}, {interval[1]:.{digits}f}]"
     return f"{value:.{digits}f}{bounds}"
+
+
+def _bounded(mean: MeanInterval) -> MeanInterval:
+    """A mean without bounds where all values are alike."""
+    return mean if mean.se else replace(mean, low=None, high=None)
 
 
 def _described(means: Mapping[str, MeanInterval]) -> dict[str, Any]:
