@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -126,7 +127,7 @@ class SuiteRun:
         who = self._contender(config)
         path = out(config) / results.file_name(self.suite.suite, who, self.case.temperature, self.case.seed)
         plan = self._plan(config)
-        with report.progress(f"{self.suite.suite} {who.name}", console(config)) as watch:
+        with progress(config, f"{self.suite.suite} {who.name}") as watch:
             result = measurement.run(
                 plan,
                 who,
@@ -185,14 +186,18 @@ def out(config: pytest.Config) -> Path:
     return Path(config.option.prover_out)
 
 
-def console(config: pytest.Config) -> Console:
-    """The terminal itself, whatever is captured."""
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is None or not reporter.isatty:
-        return Console(file=StringIO())
-    writer = config.get_terminal_writer()
-    writer.line()
-    return Console(file=writer._file, force_terminal=True)
+@contextmanager
+def progress(config: pytest.Config, label: str) -> Iterator[measurement.Watch]:
+    """A bar on the terminal, where there is one; as long as it stands, nothing is captured."""
+    reporter, capture = (config.pluginmanager.get_plugin(name) for name in ("terminalreporter", "capturemanager"))
+    if reporter is None or capture is None or not reporter.isatty:
+        with report.progress(label, Console(file=StringIO())) as watch:
+            yield watch
+        return
+    with capture.global_and_fixture_disabled():
+        reporter.ensure_newline()
+        with report.progress(label, Console()) as watch:
+            yield watch
 
 
 def summary_lines(config: pytest.Config, paths: list[str]) -> Iterator[str]:

@@ -2,12 +2,15 @@
 
 import json
 import os
+import pty
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -214,3 +217,20 @@ def test_a_marker_without_its_fixture_is_an_error(walks: Path, run: Run) -> None
     (walks / "test_walks.py").write_text(SUITES.replace("*.yaml", "none.yaml"))
     code, shown = run(walks, "--policy", "random")
     assert (code, "expected a manifest none.yaml in" in shown) == (2, True), shown
+
+
+def test_a_terminal_sees_a_bar_that_goes_away(walks: Path) -> None:
+    """It counts episodes while they are played, although pytest captures what tests print."""
+    ours, theirs = pty.openpty()
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
+    words = command("--suite", "walk_slow", "--policy", "random", "--episodes", "3", "-q")
+    with subprocess.Popen(words, cwd=walks, stdout=theirs, stderr=theirs, env=environment) as running:
+        os.close(theirs)
+        shown = b""
+        # A terminal whose other end is gone is an error on Linux, not an end of file.
+        with suppress(OSError), open(ours, "rb", buffering=0) as screen:
+            while part := screen.read(4096):
+                shown += part
+    assert running.returncode == 0, shown
+    assert re.search(rb"walk_slow random .*[012]/3", shown), shown
+    assert b"1 passed" in shown
