@@ -86,18 +86,19 @@ def rejudge(plan: Plan, watch: Watcher = lambda done, groups: None) -> Summary:
 def _chosen(plan: Plan) -> tuple[int, dict[int, list[Group]]]:
     """Number of stored groups looked at, and by update those that can be judged."""
     rules, left = plan.config.verify, plan.groups
+    least = max(1, rules.eligible_min)  # Some methods measure every group; there is nothing to judge without a success.
     stored, chosen = 0, dict[int, list[Group]]()
     folder = RunFolder(plan.run).groups
     for update in group_store.stored(folder):
         groups = update.load()
         stored += len(groups)
         most = [min(rules.eligible_max, len(group.trajectories) - 1) for group in groups]
-        fit = [group for group, high in zip(groups, most, strict=True) if rules.eligible_min <= group.n_success <= high]
+        fit = [group for group, high in zip(groups, most, strict=True) if least <= group.n_success <= high]
         chosen[update.update] = fit if left is None else fit[:left]
         left = None if left is None else left - len(chosen[update.update])
     if not any(chosen.values()):
         raise DataError(
-            f"expected stored groups with {rules.eligible_min} to {rules.eligible_max} successes in {folder}, got "
+            f"expected stored groups with {least} to {rules.eligible_max} successes in {folder}, got "
             f"{stored} stored groups, none of them such; train with checkpoint.groups of 1 or more, and with more "
             "rollout.groups"
         )

@@ -279,3 +279,13 @@ def test_a_judge_that_hangs_is_cut_short(stored_run: Path, tmp_path: Path) -> No
     summary = rejudge(replace(wanted, config=wanted.config.model_copy(update={"verify": verify})))
     assert outcomes(summary, "hanging") == {"no_proposal:judge_deadline": 2}
     assert summary.judges[1].failed == 2
+
+
+def test_groups_without_contrast_are_not_judged(stored_run: Path, tmp_path: Path) -> None:
+    """Where a run takes any number of successes, one at least and one failure at least are needed all the same."""
+    wanted = plan(stored_run, tmp_path)
+    verify = wanted.config.verify.model_copy(update={"eligible_min": 0, "eligible_max": 99})
+    summary = rejudge(replace(wanted, config=wanted.config.model_copy(update={"verify": verify})))
+    (one,) = summary.judges
+    assert one.judged == summary.eligible
+    assert not {"all_failed", "all_succeeded", "not_eligible"} & one.outcomes.keys()
