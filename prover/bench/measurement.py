@@ -108,6 +108,7 @@ def run(
         DataError: the split is leaked, and that is not allowed.
         ConfigError: there is a result at ``path``, or a measurement of something else is to be resumed.
         FailureShareError: too many episodes failed.
+        ServiceError: a service that the environment needs does not answer.
     """
     leak = leaks.refuse(plan.overlap, allowed=allow_leak)
     config = contender.under(plan.rules)
@@ -121,9 +122,11 @@ def run(
             )
         refuse_other(dict(stored.setting) | {"temperature": stored.temperature}, head, path)
         return stored
+    build.probe_env(config.env)
+    playing = config.model_copy(update={"env": config.env.kept_in(path.parent)})
     turns = path.with_suffix(".turns.jsonl") if keep_turns else None
     with Partial(path.with_suffix(".partial.jsonl"), head, resume=resume) as partial:
-        found, failures, cost, seconds = asyncio.run(_play(plan, contender, config, head, partial, turns, watch))
+        found, failures, cost, seconds = asyncio.run(_play(plan, contender, playing, head, partial, turns, watch))
     _check_failures(failures, len(found) + len(failures), config.rollout.max_failure_share, partial.path)
     result = Evaluation(
         split=plan.rules.evaluation.split,

@@ -43,16 +43,20 @@ async def player(
         policy.forget()
         return
     rules = replace(stage.rules(config), record_states=False)
-    if contender.kind != "api":
+    if contender.kind == "random":
+        async with stage.host_pool(config) as hosts:
+            yield TextRollout(begin=at_random, hosts=hosts, rules=rules), dict
+        return
+    if contender.kind == "expert":
         factory = build.env_factory(config.env)
-        if contender.kind == "expert" and not hasattr(factory(), "expert"):
+        if not hasattr(factory(), "expert"):
             raise ConfigError(
                 f"expected an environment with an expert(seed) method, got {config.env.kind!r} without one; choose "
                 "another policy"
             )
+        # It acts on the environment itself, so that both are in this process, wherever others would be.
         async with HostPool(lambda: ExpertHost(factory, config.rollout.step_deadline_s), 1) as hosts:
-            begin = expertly if contender.kind == "expert" else at_random
-            yield TextRollout(begin=begin, hosts=hosts, rules=rules), dict
+            yield TextRollout(begin=expertly, hosts=hosts, rules=rules), dict
         return
     assert isinstance(contender.config, ApiConfig), "a chat model comes with its config"
     before = Usage(**spent.get("usage", {}))

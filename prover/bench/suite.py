@@ -62,11 +62,15 @@ class SuiteConfig(Section):
     """Most tokens of prompt and reply together."""
     format: FormatConfig = FormatConfig()
     transcript: TranscriptConfig = TranscriptConfig()
+    isolation: Literal["inline", "thread", "process"] = "inline"
+    """Where environments run, as in ``rollout.isolation``; changes no score."""
+    step_deadline_s: Positive | None = 30.0
+    """Longest wait for one answer of the environment, in seconds."""
 
     @property
     def digest(self) -> str:
         """Hash of what is written in the manifest and can change a score."""
-        written = self.model_dump(mode="json", exclude_unset=True, exclude={"version", "about"})
+        written = self.model_dump(mode="json", exclude_unset=True, exclude={"version", "about", "isolation"})
         return _hash(yaml_text.write(written))
 
     def config(self, *, episodes: int) -> RunConfig:
@@ -82,7 +86,9 @@ class SuiteConfig(Section):
             ),
             format=self.format,
             transcript=self.transcript,
-            rollout=RolloutConfig(max_turns=self.max_turns),
+            rollout=RolloutConfig(
+                max_turns=self.max_turns, isolation=self.isolation, step_deadline_s=self.step_deadline_s
+            ),
             evaluation=EvaluationConfig(
                 split=self.split, episodes=episodes, temperatures=self.temperatures, seed=self.seeds[0]
             ),

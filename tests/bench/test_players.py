@@ -102,3 +102,18 @@ def test_the_expert_of_the_households_plays(tmp_path: Path) -> None:
     found = measurement.run(plan, contender("expert"), temperature=1.0, seed=0, path=tmp_path / "x.json")
     assert (found.n, found.rate) == (3, 1.0)
     assert len(found.by_kind()) > 1
+
+
+def test_chance_plays_in_processes_as_well(manifest: Callable[..., Path], tmp_path: Path) -> None:
+    """Where an environment may hang, and with the same episodes as in this process."""
+    found = [
+        measurement.run(
+            measurement.plan_of_suite(load_suite(manifest(), [f"isolation={isolation}"]), 3),
+            contender("random"),
+            temperature=1.0,
+            seed=0,
+            path=tmp_path / f"{isolation}.json",
+        )
+        for isolation in ("inline", "process")
+    ]
+    assert found[0].episodes == found[1].episodes

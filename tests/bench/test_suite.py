@@ -45,7 +45,7 @@ def test_the_digest_is_of_what_can_change_a_score(manifest: Callable[..., Path])
     """Name, rules and tasks enter it; words about the suite and its version do not."""
     plain = load_suite(manifest())
     assert load_suite(manifest(more="about: A walk.\n")).digest == plain.digest
-    assert load_suite(manifest(), ["version=2"]).digest == plain.digest
+    assert load_suite(manifest(), ["version=2", "isolation=process"]).digest == plain.digest
     others = [["max_turns=29"], ["split=train"], ["env.kind=coin"], ["decoding=free"], ["seeds=[1]"]]
     digests = {load_suite(manifest(), change).digest for change in others}
     assert len(digests | {plain.digest}) == 6
