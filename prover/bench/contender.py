@@ -3,7 +3,8 @@
 ``--policy`` names one of them; see ``contender``.
 """
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
@@ -16,18 +17,8 @@ from prover.sections import Count, Section
 
 _WAYS = "random, expert, default, the folder of a model, the folder of a run, or a YAML file with a section `policy`"
 
-_SERVICE = (
-    *(
-        "concurrency",
-        "deadline_s",
-        "budget_tokens",
-        "budget_cost",
-        "timeout_s",
-        "retries",
-        "price_prompt",
-        "price_reply",
-    ),
-    "key_env",
+_SERVICE = frozenset(
+    "concurrency deadline_s budget_tokens budget_cost timeout_s retries price_prompt price_reply key_env".split()
 )
 """Keys of a backend that change what an answer costs, and not the answer."""
 
@@ -61,6 +52,8 @@ class Contender:
     """Equal for equal weights, or for the same model under the same settings."""
     path: Path | None = None
     """Folder of the weights."""
+    run: bool = False
+    """Whether the config is that of a training run, whose context was as long as its episodes needed."""
     config: RunConfig | ApiConfig | None = None
     """Its own rules: decoding, lengths, format and transcript come before those of a suite."""
 
@@ -81,12 +74,18 @@ class Contender:
             update = {part: getattr(self.config, part) for part in ("format", "transcript") if part in own}
         policy: dict[str, Any] = {}
         if isinstance(self.config, RunConfig):
-            own = self.config.policy.model_fields_set - {"kind", "temperature"}
+            own = self.config.policy.model_fields_set - {
+                "kind",
+                "temperature",
+                *(("context_limit",) if self.run else ()),
+            }
             policy = {key: getattr(self.config.policy, key) for key in own}
         if isinstance(self.config, ApiConfig):
             policy = {"max_reply_tokens": self.config.policy.max_reply_tokens, "context_limit": 1 << 30}
         if self.path is not None:
             policy["path"] = str(self.path)
+            known = _context_of(self.path)
+            policy["context_limit"] = min(known, policy.get("context_limit", rules.policy.context_limit))
         return rules.model_copy(update=update | {"policy": rules.policy.model_copy(update=policy)})
 
 
@@ -134,7 +133,8 @@ def _run(path: Path) -> Contender:
     done = sorted((path / "checkpoints").glob("update-*/COMPLETE"))
     if not done:
         raise DataError(f"expected a complete checkpoint in {path / 'checkpoints'}, got none; train the run on first")
-    return _weights(f"{path.name}-{done[-1].parent.name}", done[-1].parent, load_config(path / "config.yaml"))
+    found = _weights(f"{path.name}-{done[-1].parent.name}", done[-1].parent, load_config(path / "config.yaml"))
+    return replace(found, run=True)
 
 
 def _config(path: Path) -> Contender:
@@ -154,6 +154,12 @@ def _config(path: Path) -> Contender:
 def _weights(name: str, path: Path, config: RunConfig | None = None) -> Contender:
     preflight.check_packages()
     return Contender(name=name, kind="hf", fingerprint=_fingerprint(path), path=path, config=config)
+
+
+def _context_of(folder: Path) -> int:
+    """Most tokens that the model can hold, if it says so."""
+    said = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("max_position_embeddings")
+    return said if isinstance(said, int) else 1 << 30
 
 
 def _fingerprint(folder: Path) -> str:

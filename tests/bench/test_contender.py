@@ -61,7 +61,7 @@ def test_of_a_run_the_last_complete_checkpoint_is_taken(tmp_path: Path) -> None:
     for number in (20, 40, 60):
         folder = run / "checkpoints" / f"update-0000{number}"
         folder.mkdir(parents=True)
-        (folder / "config.json").write_text(str(number))
+        (folder / "config.json").write_text(f'{{"max_position_embeddings": 2048, "number": {number}}}')
     (run / "config.yaml").write_text(effective_yaml(load_config(overrides=settings)))
     with pytest.raises(DataError, match=r"complete checkpoint in .*checkpoints, got none"):
         contender(str(run))
@@ -72,6 +72,9 @@ def test_of_a_run_the_last_complete_checkpoint_is_taken(tmp_path: Path) -> None:
     rules = found.under(load_config(overrides=["rollout.max_turns=3"]))
     assert (rules.policy.max_reply_tokens, rules.format.kind, rules.rollout.max_turns) == (9, "react", 3)
     assert rules.policy.temperature == 1.0
+    # What the run needed is no limit of the policy; what the model can hold is.
+    limits = [found.under(load_config(overrides=[f"policy.context_limit={limit}"])) for limit in (1500, 4096)]
+    assert [rules.policy.context_limit for rules in limits] == [1500, 2048]
     assert contender(str(found.path)).name == "grpo-update-000040"
 
 
