@@ -47,7 +47,8 @@ def _cost(summary: Summary) -> Table:
     for one in summary.judges:
         length = "n/a" if one.mean_length is None else f"{one.mean_length:.1f}"
         named = (str(one.judged), f"{100 * one.valid_share:.0f}", length)
-        _row(table, one.judge, *named, f"{one.repairs:.2f}", str(one.failed), f"{one.tokens:.0f}", f"{one.seconds:.2g}")
+        seconds = f"{one.seconds:.0f}" if one.seconds >= 10 else f"{one.seconds:.2g}"
+        _row(table, one.judge, *named, f"{one.repairs:.2f}", str(one.failed), f"{one.tokens:.0f}", seconds)
     return table
 
 

@@ -1,5 +1,6 @@
 """What is printed of a comparison."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,13 @@ def test_what_limits_the_figures_is_said(capsys: pytest.CaptureFixture[str]) -> 
     assert "9 stored groups, 4 eligible, 2 of these left out. K = 4" in text
     assert text.count("Left out, for one: no state") == 1
     assert "APPROXIMATE: update 40 was continued by update-000060, not by the policy that sampled" in text
+
+
+def test_long_waits_are_whole_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    """A model that takes minutes is shown in seconds, without an exponent."""
+    (standing,) = standings([replace(FOUND[4], seconds=1234.4)], ["sharp"])
+    summary = Summary(
+        stored=1, eligible=1, left_out=(), continuations=4, approximate={}, judges=(standing,), agreement=()
+    )
+    print_summary(summary, Path("out"), Console(width=80))
+    assert "1234" in capsys.readouterr().out.split()
