@@ -17,9 +17,8 @@ from prover.sections import Count, Section
 
 _WAYS = "random, expert, default, the folder of a model, the folder of a run, or a YAML file with a section `policy`"
 
-_SERVICE = frozenset(
-    "concurrency deadline_s budget_tokens budget_cost timeout_s retries price_prompt price_reply key_env".split()
-)
+_SERVICE = {"concurrency", "deadline_s", "timeout_s", "retries", "key_env"}
+_SERVICE |= {"budget_tokens", "budget_cost", "price_prompt", "price_reply"}
 """Keys of a backend that change what an answer costs, and not the answer."""
 
 
