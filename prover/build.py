@@ -152,6 +152,20 @@ def env_tasks(config: EnvConfig, split: str | None = None) -> tuple[str, ...]:
     return config.tasks
 
 
+def probe_env(config: EnvConfig) -> None:
+    """Have an environment ask the services that it needs, where it knows any.
+
+    Raises:
+        ServiceError: One does not answer.
+    """
+    env: Any = env_factory(config)()
+    try:
+        if hasattr(env, "probe"):
+            env.probe()
+    finally:
+        env.close()
+
+
 def judge(config: JudgeConfig, policy: Any = None, *, folder: Path | None = None, spent: Usage | None = None) -> Judge:
     """The configured judge.
 

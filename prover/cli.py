@@ -83,6 +83,7 @@ def sft(words: Words = None) -> None:
     preflight.check_packages()
     build.env_tasks(config.env)
     preflight.check_new_policy(config.out)
+    build.probe_env(config.env)
 
     from prover import sft
 
@@ -173,6 +174,7 @@ def judge_again(
     if run is None or config is None:
         raise ConfigError("Expected the folder of a run, got none. Name one, or check a judge alone with --check.")
     preflight.check_packages()
+    build.probe_env(config.env)
     folder = out or run / "judged"
     made = {name: build.judge(section, folder=folder) for name, section in settings.items()}
 

@@ -1,7 +1,8 @@
 """What environments are made of: one section per kind."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, Tag
 
@@ -16,6 +17,10 @@ class EnvSection(Section):
     """Split whose tasks are trained on."""
     tasks: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     """Ids to choose from; all tasks of the split when left out."""
+
+    def kept_in(self, folder: Path) -> Self:
+        """The same environment, which keeps in the folder of a run what all of the run has to see alike."""
+        return self
 
 
 class AlfworldEnvConfig(EnvSection):
@@ -83,6 +88,10 @@ class SearchqaEnvConfig(EnvSection):
     """Worth from which an answer is a success."""
     normalisation: Literal["standard", "unicode"] = "standard"
     """How answers are compared: as Search-R1 does, or with regard to all scripts."""
+
+    def kept_in(self, folder: Path) -> Self:
+        """The same questions; what searches keeps its answers in the folder, as ``retriever.cache`` says."""
+        return self.model_copy(update={"retriever": self.retriever.kept_in(folder)})
 
 
 class LineEnvConfig(EnvSection):

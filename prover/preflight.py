@@ -20,12 +20,14 @@ def check_config(config: RunConfig) -> None:
         UnknownNameError: An environment, judge, split or task does not exist.
         ConfigError: Something cannot be imported or does not take its options, or a package is missing.
         DataError: A split has no tasks, or there is no policy or judge's model at its path.
+        ServiceError: A service that the environment needs does not answer.
     """
     _check_judge(config.judge)
     for split in dict.fromkeys((config.env.split, config.evaluation.split)):
         build.env_tasks(config.env, split)
     check_packages()
     build.policy_path(config.policy)
+    build.probe_env(config.env)
 
 
 def _check_judge(config: JudgeConfig) -> None:

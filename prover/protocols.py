@@ -30,6 +30,8 @@ class TextEnv(Protocol):
       ``manifest()``, a JSON-able dict that identifies data and tasks. Both are kept and shown with results.
     * Optional: ``goal(task)``, what makes a task the same as another under another id, cheap and without an episode;
       where there is none, the leak check of evaluations compares opening observations.
+    * Optional: ``probe()`` asks every service that episodes need one question, in a few seconds, before the first of
+      them; a ``ServiceError`` says what does not answer.
     * Optional: ``expert(seed)`` returns a scripted player of the current episode, for demonstrations (``prover.sft``).
     * ``restore`` returns what the last ``reset`` or ``step`` answered, and brings the RNG back. An environment with
       chance may also have ``reseed(seed)``: called after ``restore``, it gives what follows a random stream of its own,

@@ -73,6 +73,8 @@ def rejudge(plan: Plan, watch: Watcher = lambda done, groups: None) -> Summary:
         ConfigError: the folder holds a comparison with other settings, or a needed policy is gone.
         DataError: there are no stored groups or none that can be judged, or a file is damaged.
     """
+    # Continuations see what the episodes of the run saw.
+    plan = replace(plan, config=plan.config.model_copy(update={"env": plan.config.env.kept_in(plan.run)}))
     book = Book(plan.out)
     stored, chosen = _chosen(plan)
     settings = {"run": str(plan.run.resolve()), "seed": plan.seed, "continuations": plan.k}

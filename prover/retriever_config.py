@@ -1,5 +1,6 @@
 """What retrievers are made of: one section per kind, and how their answers are kept."""
 
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, Tag, model_validator
@@ -12,6 +13,10 @@ them in a file for good, and ``replay`` answers from such a file alone."""
 Dialect = Literal["search_r1", "verl_agent", "rerank"]
 """What a server is asked and answers: many queries (Search-R1, verl), one query (verl-agent), or many queries with two
 stages (Search-R1's rerank server)."""
+
+
+_KEPT = "retrieval.sqlite"
+"""Name of the file of kept answers in the folder of a run."""
 
 
 class RetrieverSection(Section):
@@ -27,6 +32,12 @@ class RetrieverSection(Section):
         if self.cache in ("record", "replay") and self.cache_path is None:
             raise ValueError(f"cache={self.cache} needs cache_path, the SQLite file to keep answers in")
         return self
+
+    def kept_in(self, folder: Path) -> Self:
+        """The same retriever, whose ``cache: run`` without a file of its own has one in the folder of the run."""
+        if self.cache != "run" or self.cache_path is not None:
+            return self
+        return self.model_copy(update={"cache_path": folder / _KEPT})
 
 
 class Bm25RetrieverConfig(RetrieverSection):

@@ -69,6 +69,7 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
         DataError: the data of the environment or the policy is missing.
         FailureShareError: too many episodes failed, or too few groups got an answer from the judge.
         NumericsError: a loss, a gradient or logits are not finite.
+        ServiceError: a service that the environment needs does not answer.
     """
     if config.run is None:
         raise ConfigError("expected a run folder in `run`, got none; set run=PATH")
@@ -77,7 +78,11 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
         stage.tasks(config.env, config.evaluation.split),
     )
     folder = RunFolder(config.run)
-    folder.check(effective_yaml(config), resume=resume)
+    # As it was given: what is filled in from the folder must not tell a run from its continuation elsewhere.
+    written = effective_yaml(config)
+    folder.check(written, resume=resume)
+    build.probe_env(config.env)
+    config = config.model_copy(update={"env": config.env.kept_in(folder.path)})
     saved = checkpoint.complete(folder.checkpoints)[-1:] if resume else []
     if saved and saved[0].update > config.optim.updates:
         raise ConfigError(
@@ -113,7 +118,7 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
                 stack.push_async_callback(judge.aclose)
             rollout = await stage.probed(stage.rollout(config, policy, hosts), train_tasks[0])
             # Only now, so that what cannot run leaves no half-made run behind.
-            folder.begin(effective_yaml(config), config.seed, resume=resume)
+            folder.begin(written, config.seed, resume=resume)
             for file in ("metrics.jsonl", "trajectories.jsonl"):
                 folder.truncate(file, done)
             loop = _Loop(
@@ -260,7 +265,10 @@ class _Loop:
         branch = Branch(rollout=self.rollout, restore_rng=verify.restore_rng)
         verifiers: dict[str, Callable[[], Verifier | None]] = {
             "monte_carlo": lambda: MonteCarloVerifier(
-                branch=branch, continuations=verify.continuations, sequential=verify.sequential
+                branch=branch,
+                continuations=verify.continuations,
+                sequential=verify.sequential,
+                signed=credit.sign == "signed",
             ),
             "anchor": AnchorVerifier,
             "trust": lambda: None,

@@ -1,7 +1,6 @@
 """From a config to a retriever. What a kind needs is imported when it is asked for."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from prover import build
@@ -26,7 +25,6 @@ def open_retriever(
     config: RetrieverConfig,
     passages: Sequence[Passage] | None = None,
     *,
-    folder: Path | None = None,
     probe: str | None = None,
 ) -> Retriever:
     """The configured retriever with its cache of answers. One serves all threads of a process; share it.
@@ -34,8 +32,6 @@ def open_retriever(
     Args:
         config: what to open.
         passages: the corpus; a server has its own and needs none here.
-        folder: folder of the run, where ``cache: run`` keeps answers without a ``cache_path``; None keeps them in
-            memory.
         probe: a real question to ask a server at once, so that a wrong address shows before a run; not in ``replay``,
             where nothing is ever asked.
 
@@ -60,13 +56,21 @@ def open_retriever(
     try:
         if probe is not None and isinstance(config, HttpRetrieverConfig) and config.cache != "replay":
             cast("HttpRetriever", retriever).probe(probe)
-        if config.cache == "off":
-            return retriever
-        in_run = ":memory:" if folder is None else folder / "retrieval.sqlite"
-        return CachedRetriever(retriever, config.cache_path or in_run, config.cache)
+        return keeping(retriever, config)
     except BaseException:
         retriever.close()
         raise
+
+
+def keeping(retriever: Retriever, config: RetrieverConfig) -> Retriever:
+    """A retriever with the cache of answers that the config asks for: in ``cache_path``, without one in memory.
+
+    Raises:
+        DataError: the file of kept answers is not what it should be.
+    """
+    if config.cache == "off":
+        return retriever
+    return CachedRetriever(retriever, config.cache_path or ":memory:", config.cache)
 
 
 def _options(config: RetrieverConfig) -> dict[str, Any]:

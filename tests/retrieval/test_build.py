@@ -59,14 +59,10 @@ def test_indexes_are_kept_in_the_users_cache(
 
 
 def test_kept_answers(passages: Sequence[Passage], tmp_path: Path) -> None:
-    """They stand where the config says, else in the folder of the run, else in memory."""
-    for path, folder, expected in [
-        (tmp_path / "a.sqlite", tmp_path, tmp_path / "a.sqlite"),
-        (None, tmp_path, tmp_path / "retrieval.sqlite"),
-        (None, None, ":memory:"),
-    ]:
+    """They stand where the config says, else in memory."""
+    for path, expected in [(tmp_path / "a.sqlite", tmp_path / "a.sqlite"), (None, ":memory:")]:
         config = Bm25RetrieverConfig(cache="run", cache_path=path, index_folder=tmp_path)
-        opened = open_retriever(config, passages, folder=folder)
+        opened = open_retriever(config, passages)
         assert isinstance(opened, CachedRetriever)
         assert (opened.path, opened.mode) == (expected, "run")
         assert opened.search(["salt"], 1)[0][0].passage.id == "c"
@@ -75,8 +71,8 @@ def test_kept_answers(passages: Sequence[Passage], tmp_path: Path) -> None:
 
 def test_a_server(script: Any, tmp_path: Path) -> None:
     """It needs no corpus; its answers are kept, and the probe goes past them."""
-    config = HttpRetrieverConfig(url=script.url, connections=3, retries=0)
-    opened = open_retriever(config, folder=tmp_path, probe="who")
+    config = HttpRetrieverConfig(url=script.url, connections=3, retries=0, cache_path=tmp_path / "kept.sqlite")
+    opened = open_retriever(config, probe="who")
     assert isinstance(opened, CachedRetriever)
     assert [opened.search(["who"], 1)[0][0].passage.text for _ in range(2)] == ["about who"] * 2
     opened.close()
@@ -84,7 +80,7 @@ def test_a_server(script: Any, tmp_path: Path) -> None:
     script.steps = [(404, {}, b"no")]
     with pytest.raises(ServiceError, match="404"):
         open_retriever(config, probe="who")
-    replayed = config.model_copy(update={"cache": "replay", "cache_path": tmp_path / "retrieval.sqlite"})
+    replayed = config.model_copy(update={"cache": "replay"})
     offline = open_retriever(replayed, probe="whence")
     assert offline.search(["who"], 1)[0][0].passage.text == "about who"
     offline.close()

@@ -8,7 +8,7 @@ import gymnasium
 
 from prover.envs.searchqa import wording
 from prover.envs.searchqa.action import SYNTAXES, Answer, Invalid, Search, Syntax, parse
-from prover.envs.searchqa.engine import section, shared_retriever
+from prover.envs.searchqa.engine import probe, section, shared_retriever
 from prover.envs.searchqa.episode import Episode, Move
 from prover.envs.searchqa.expert import Expert
 from prover.envs.searchqa.library import open_library
@@ -111,8 +111,11 @@ class SearchQAEnv(gymnasium.Env[str, str]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Ask the question ``options["task"]``, or one drawn from the split ``options["split"]``.
 
+        The first one in a process opens the retriever.
+
         Raises:
             ConfigError: there is another key in ``options``.
+            DataError: there are no passages to search.
             UnknownNameError: there is no such question or split.
         """
         super().reset(seed=seed)
@@ -125,6 +128,8 @@ class SearchQAEnv(gymnasium.Env[str, str]):
             task = tasks[int(self.np_random.integers(len(tasks)))]
         if task not in self.questions:
             raise UnknownNameError(f"expected the id of a question, got {task!r}; tasks(split) lists them")
+        # Here and not at the first search: making an index takes longer than a step may.
+        self._retriever()
         text = self.questions[task].text
         opening = wording.opening(text, self._syntax, self._max_searches)
         self._now = Episode(task=task, observation=opening, names=merged(names(text)))
@@ -220,6 +225,15 @@ class SearchQAEnv(gymnasium.Env[str, str]):
         settings |= {"passage_format": self._format, "syntax": self._syntax, "metric": self._metric}
         settings |= {"threshold": self._threshold, "normalisation": self._normalisation}
         return {**found, "retriever": self._retriever().fingerprint, "settings": settings}
+
+    def probe(self) -> None:
+        """Ask a retrieval server one of the questions.
+
+        Raises:
+            ServiceError: it does not answer, or finds nothing; the message names its URL.
+        """
+        if self._given is None:
+            probe(self._section, next(iter(self.questions.values())).text)
 
     def expert(self, seed: int) -> Expert:
         """A scripted searcher of the current episode, for demonstrations; nothing that it does is random.

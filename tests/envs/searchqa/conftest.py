@@ -1,13 +1,19 @@
 """A hand-made library in a folder, a retriever that needs no index, and the real questions where they are."""
 
 import json
+import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from prover.retrieval.retriever import Hit, Passage
+from prover.envs.searchqa.engine import shared_retriever
+from prover.envs.searchqa.library import open_library
+from prover.retrieval.retriever import Hit, Passage, Retriever
+from prover.retrieval.server import RetrievalServer
+from prover.retriever_config import Bm25RetrieverConfig
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -94,6 +100,46 @@ def folder(tmp_path: Path) -> Path:
 def retriever() -> WordRetriever:
     """Finds passages that share a word with the query."""
     return WordRetriever()
+
+
+class Drifting:
+    """Answers every time in other words, and counts; fails as it is told."""
+
+    fingerprint = "drifting"
+
+    def __init__(self, inner: Retriever) -> None:
+        self.inner = inner
+        self.asked: list[str] = []
+        self.failure: Exception | None = None
+        self.url = ""
+        self._lock = threading.Lock()
+
+    def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
+        with self._lock:
+            self.asked += queries
+            number = len(self.asked)
+        if self.failure is not None:
+            raise self.failure
+        return [
+            tuple(replace(hit, passage=replace(hit.passage, text=f"{number}. {hit.passage.text}")) for hit in hits)
+            for hits in self.inner.search(queries, k)
+        ]
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+@pytest.fixture
+def drifting() -> Iterator[Drifting]:
+    """A server of the made-up encyclopedia that never answers twice the same; ``url`` is where."""
+    retriever = Drifting(shared_retriever(Bm25RetrieverConfig(), open_library("generated")))
+    server = RetrievalServer(retriever, port=0)
+    thread = threading.Thread(target=server.serve, daemon=True)
+    thread.start()
+    retriever.url = server.url
+    yield retriever
+    server.stop()
+    thread.join(10)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,3 +57,51 @@ def test_evaluation_on_a_folder_in_tags(start: Path, folder: Path, tmp_path: Pat
     assert result.n == 4
     assert result.provenance.manifest["label"] == "SearchQA-mini"
     assert all(episode.invalid == episode.turns == 2 for episode in result.episodes)
+
+
+def shown(folder: Path) -> dict[str, set[str]]:
+    """What every search of a run showed, by its query."""
+    found: dict[str, set[str]] = {}
+    for line in (folder / "trajectories.jsonl").read_text().splitlines():
+        for turn in json.loads(line)["turns"]:
+            if turn["action"].startswith("search["):
+                passages = turn["result"].rpartition("\n")[0]  # Without how many searches are left.
+                found.setdefault(turn["action"], set()).add(passages)
+    return found
+
+
+def test_a_run_sees_the_same_passages_from_first_to_last(start: Path, drifting: Any, tmp_path: Path) -> None:
+    """Worker processes, continuations, the resumed run and the judges after it share what a server said first."""
+    folder = tmp_path / "run"
+    sizes = ["rollout.groups=2", "rollout.group_size=4", "rollout.concurrency=2", "verify.continuations=2"]
+    measured = ["evaluation.episodes=4", "evaluation.temperatures=[1.0]", "checkpoint.groups=2"]
+    words = [f"policy.path={start}", "rollout.isolation=process", "verify.eligible_max=4", *sizes, *measured]
+    server = ["env.retriever.kind=http", f"env.retriever.url={drifting.url}", "judge.kind=random_segment"]
+    config = EXAMPLES / "searchqa.yaml"
+    assert run("train", config, *words, *server, "optim.updates=1", "--run", folder) == 0
+    assert (folder / "retrieval.sqlite").is_file()
+    assert "cache_path: null" in (folder / "config.yaml").read_text()
+    probes, first = drifting.asked[:2], set(drifting.asked[2:])
+    assert len(set(probes)) == 1  # Before torch is loaded, and before the policy is.
+    drifting.asked.clear()
+    assert run("train", config, *words, *server, "optim.updates=2", "--run", folder, "--resume") == 0
+    assert not first & set(drifting.asked[2:])
+    assert {len(texts) for texts in shown(folder).values()} == {1}
+    first |= set(drifting.asked[2:])
+    drifting.asked.clear()
+    assert run("judge", folder, "--continuations", "2") in (0, 2)  # 2: no group had both outcomes.
+    assert not first & set(drifting.asked[1:])
+    assert run("eval", config, *words, *server, "--policy", "random", "--out", tmp_path / "out") == 0
+    assert (tmp_path / "out" / "retrieval.sqlite").is_file()
+
+
+@pytest.mark.parametrize("command", ["train", "eval"])
+def test_a_server_that_is_not_there(
+    start: Path, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is told before anything is played, whatever retries are configured, and leaves no run behind."""
+    server = ["env.retriever={kind: http, url: 'http://127.0.0.1:1', retries: 500, deadline_s: 9000, pause_s: 0.01}"]
+    place = ["--run", tmp_path / "run"] if command == "train" else ["--out", tmp_path / "run"]
+    assert run(command, EXAMPLES / "searchqa.yaml", f"policy.path={start}", *server, *place) == 1
+    assert "from http://127.0.0.1:1/retrieve, got ConnectError" in capsys.readouterr().err
+    assert not list((tmp_path / "run").glob("*.json*"))
