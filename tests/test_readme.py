@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from prover.bench.suite import is_manifest, load_suite
 from prover.checks import check_text_env
 from prover.config import load_config, load_sft_config
 
@@ -45,7 +46,9 @@ def test_configs_and_overrides_of_commands_exist(words: list[str], monkeypatch: 
     """Every config that a command names loads, with the overrides that stand beside it."""
     monkeypatch.chdir(ROOT)
     overrides = [word for word in words[3:] if "=" in word and not word.startswith("-")]
-    (load_sft_config if words[1] == "sft" else load_config)(Path(words[2]), overrides)
+    path = Path(words[2])
+    load = load_sft_config if words[1] == "sft" else load_suite if is_manifest(path) else load_config
+    load(path, overrides)
 
 
 def test_there_are_commands() -> None:
