@@ -114,7 +114,7 @@ class VerifyConfig(Section):
     continuations: Count = 8
     """Episodes continued from the state before the segment, and as many from the state after it (K)."""
     sequential: bool = False
-    """Begin with 2 continuations on either side and go on to 4, 8, ... while they do not all end alike."""
+    """Begin with 2 continuations on either side; stop if all end alike, and from 4 on unless there is a gain so far."""
     eligible_min: Annotated[int, Field(ge=0)] = 1
     """Fewest successes of a group that is judged."""
     eligible_max: Count = 3
@@ -338,6 +338,9 @@ class SftConfig(Section):
     epochs: Count = 6
     batch_tokens: Count = 2048
     lr: Positive = 2e-3
+    decoding: Literal["free", "admissible"] = "free"
+    """``free`` teaches to write the expert's actions; ``admissible`` to choose them among the admissible ones, which is
+    less to learn but only of use to a policy that is decoded so."""
     names: str | None = None
     """Regular expression of words that are mere names, such as product ids. In every demonstration and pass they change
     places among themselves, so that the policy learns to copy them from what it reads, and none of them by heart."""

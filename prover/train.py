@@ -30,7 +30,7 @@ from prover.journal import Clock, readable, rollout_metrics
 from prover.judge_config import NoJudgeConfig
 from prover.judges.random_segment import RandomJudge
 from prover.null_probe import NullProbe
-from prover.protocols import Judge, TrainablePolicy, Verifier
+from prover.protocols import Grader, Judge, TrainablePolicy, Verifier
 from prover.records import Task
 from prover.rollout import Rollout, check_failure_share
 from prover.seeds import derive
@@ -116,6 +116,9 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
             )
             if hasattr(judge, "aclose"):
                 stack.push_async_callback(judge.aclose)
+            grader = build.env_grader(config.env, folder.path)
+            if grader is not None:
+                stack.push_async_callback(grader.aclose)
             rollout = await stage.probed(stage.rollout(config, policy, hosts), train_tasks[0])
             # Only now, so that what cannot run leaves no half-made run behind.
             folder.begin(written, config.seed, resume=resume)
@@ -127,6 +130,7 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
                 policy=policy,
                 rollout=rollout,
                 judge=judge,
+                grader=grader,
                 update=update,
                 stream=TaskStream(tasks=train_tasks, seed=derive(config.seed, _TASKS)),
                 test_tasks=test_tasks,
@@ -144,6 +148,7 @@ class _Loop:
     policy: TrainablePolicy
     rollout: Rollout
     judge: Judge
+    grader: Grader | None
     update: PolicyUpdate
     stream: TaskStream
     test_tasks: tuple[Task, ...]
@@ -324,6 +329,7 @@ class _Loop:
                 temperature=temperature,
                 seed=settings.seed,
                 provenance=stage.provenance(self.config.env, settings.split),
+                grader=self.grader,
             )
             result.save(path)
             self.watch("evaluation", {"update": done, "text": result.text(), **result.summary()})

@@ -7,6 +7,7 @@ given the segment, since the continuations are fresh: the judge's choice was mad
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 
 from prover.branch import Branch, Continuation
 from prover.errors import ConfigError, EnvError, SnapshotError
@@ -16,7 +17,7 @@ from prover.seeds import derive
 _ENV_PATH = 1 << 20
 """Index in the seed path of the environment's seeds; lower ones are the sampling seeds of the arms."""
 _FIRST_STAGE = 2
-"""Continuations of each arm that a sequential measurement begins with; every further stage doubles their number."""
+"""Continuations per arm that a sequential measurement begins with; every further stage doubles their number."""
 _State = tuple[int, int]
 """Index of the trajectory, and the turn that follows the state."""
 
@@ -34,8 +35,10 @@ class MonteCarloVerifier:
     continuations: int
     """K, per arm."""
     sequential: bool = False
-    """Begin with 2 continuations per arm and go on, to 4, 8, ... K, while the arms show anything but one and the same
-    certain outcome. What is left out would almost always have found no difference either."""
+    """Begin with 2 continuations per arm; stop there if all of them end alike, and from 4 on unless the rate after is
+    above that before. What is left out would seldom have earned anything."""
+    signed: bool = False
+    """With ``sequential``: go on for a loss as well."""
 
     def __post_init__(self) -> None:
         if self.continuations < 1:
@@ -71,7 +74,8 @@ class MonteCarloVerifier:
             arms[index, turn] = _Arm(path=len(arms), known=runs[index].success if ended else None)
         stage = _FIRST_STAGE if self.sequential else self.continuations
         while True:
-            undecided = {state for pair in pairs if arms[pair[0]].undecided(arms[pair[1]]) for state in pair}
+            open_ = [pair for pair in pairs if _undecided(*(arms[state] for state in pair), signed=self.signed)]
+            undecided = {state for pair in open_ for state in pair}
             upto = min(stage, self.continuations)
             going = [state for state in sorted(undecided) if arms[state].known is None and len(arms[state].runs) < upto]
             if not going:
@@ -146,15 +150,12 @@ class _Arm:
     """How the episode ended, at the state after its last turn."""
     runs: list[Continuation | Failure] = field(default_factory=list)
 
-    def undecided(self, other: "_Arm") -> bool:
-        """Whether more continuations could still show a difference between two states."""
-        mine, theirs = self._certain(), other._certain()
-        return mine is None or mine != theirs
-
-    def _certain(self) -> bool | None:
-        """The outcome that everything so far had in common."""
-        outcomes = {run.success for run in self.runs if isinstance(run, Continuation)} | {self.known} - {None}
-        return next(iter(outcomes)) if len(outcomes) == 1 else None
+    @property
+    def won(self) -> list[bool]:
+        """Outcomes so far."""
+        if self.known is not None:
+            return [self.known]
+        return [run.success for run in self.runs if isinstance(run, Continuation)]
 
     def done(self) -> Arm:
         """What was counted.
@@ -177,6 +178,14 @@ class _Arm:
             failures=len(failed),
             mean_reward=sum(run.reward for run in done) / len(done),
         )
+
+
+def _undecided(before: _Arm, after: _Arm, *, signed: bool) -> bool:
+    """Whether more continuations could still show a difference that earns something."""
+    if not before.won or not after.won or len({*before.won, *after.won}) == 1:
+        return not before.won or not after.won
+    gain = fmean(after.won) - fmean(before.won)
+    return len(before.runs) < 2 * _FIRST_STAGE or gain > 0 or (signed and gain != 0)
 
 
 def _states(proposal: Proposal) -> tuple[_State, _State]:

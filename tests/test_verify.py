@@ -282,14 +282,14 @@ def test_luck_of_the_environment_cancels() -> None:
 
 
 def measured_together(
-    policy: Policy, group: Group, *proposals: Proposal, k: int = 8, sequential: bool = False
+    policy: Policy, group: Group, *proposals: Proposal, k: int = 8, sequential: bool = False, signed: bool = False
 ) -> list[Estimate]:
     """The estimates of several segments, measured at once."""
 
     async def play() -> list[Estimate]:
         async with HostPool(lambda: InlineHost(LineEnv), 16) as hosts:
             branch = Branch(rollout=Rollout(policy=policy, hosts=hosts, rules=RULES))
-            verifier = MonteCarloVerifier(branch=branch, continuations=k, sequential=sequential)
+            verifier = MonteCarloVerifier(branch=branch, continuations=k, sequential=sequential, signed=signed)
             return await verifier.verify_all(proposals, group, seed=0)
 
     return asyncio.run(play())
@@ -337,14 +337,28 @@ def test_a_sequential_measurement_stops_when_everything_ends_alike() -> None:
 
 
 def test_a_sequential_measurement_goes_on_while_something_differs() -> None:
-    """A certain difference is measured in full, and an uncertain one gets the very continuations of a full one."""
+    """A gain is measured in full."""
     group = group_of(["right", "right"], "start-7")
     (estimate,) = measured_together(by_cell(cell8="right"), group, proposal(0, 0), k=6, sequential=True)
     assert (estimate.before.n, estimate.after.n, estimate.delta) == (6, 6, 1.0)
+
+
+def test_a_loss_is_given_up_after_four_unless_it_counts() -> None:
+    """From cell 7 this policy gets there and from cell 6 it does not: with signed credit all 8 are played."""
+    group = group_of(["left", "right", "right", "right"], "start-7")
+    policy = by_cell(cell7="right", cell8="right")
+    for signed, n in ((False, 4), (True, 8)):
+        (estimate,) = measured_together(policy, group, proposal(0, 0), sequential=True, signed=signed)
+        assert (estimate.before.n, estimate.after.n, estimate.delta) == (n, n, -1.0)
+
+
+def test_what_is_measured_stepwise_is_what_is_measured_at_once() -> None:
+    """Where all stages are played, they are the very continuations of a full measurement."""
+    group = group_of(["right", "right"], "start-7")
     policy = UniformPolicy(["left", "right"])
-    (full,) = measured_together(policy, group, proposal(0, 0))
-    (stepwise,) = measured_together(policy, group, proposal(0, 0), sequential=True)
-    assert 0 < full.after.rate < 1
+    (full,) = measured_together(policy, group, proposal(0, 0), k=4)
+    (stepwise,) = measured_together(policy, group, proposal(0, 0), k=4, sequential=True)
+    assert 0 < full.before.rate < 1
     assert stepwise == full
 
 

@@ -39,6 +39,8 @@ class Method:
     """What it names otherwise: any turn, or the one with the smallest difference."""
     continuations: int | None = 8
     """K before and after; None takes exact values at no cost."""
+    sequential: bool = False
+    """Stop measuring early, as ``MonteCarloVerifier`` does."""
     trusted: float | None = None
     """Take this difference on trust and measure nothing."""
     weight: float = 1.0
@@ -154,28 +156,48 @@ def _advantages(method: Method, batch: _Batch, rngs: Sequence[np.random.Generato
         named = np.where(luck < method.accuracy, gains.argmax(-1), wrong) if method.selector == "judge" else chance
         successes = batch.rewards[n].sum(-1)
         eligible = (successes >= 1) & (successes <= min(method.eligible_max, method.group_size - 1))
-        delta, kept = _measured(method, values[groups, named], values[groups, named + 1], rng)
+        delta, kept, k = _measured(method, values[groups, named], values[groups, named + 1], rng)
         advantages[n][groups, member, named] += method.weight * np.where(eligible & kept, delta, 0.0)
-        if method.trusted is None and method.continuations is not None:
-            spent[n] = (eligible * method.continuations * (2 * (DECISIONS - named) - 1)).sum()
+        spent[n] = (eligible * k * (2 * (DECISIONS - named) - 1)).sum()
     return advantages, spent
 
 
 def _measured(
     method: Method, before: Floats, after: Floats, rng: np.random.Generator
-) -> tuple[Floats, NDArray[np.bool_]]:
-    """Differences of the success rates as the method sees them, and which of them earn credit."""
+) -> tuple[Floats, NDArray[np.bool_], Ints]:
+    """Differences of the success rates as the method sees them, which earn credit, and continuations per arm."""
+    nothing = np.zeros(before.shape, np.int64)
     if method.trusted is not None:
-        return np.full(before.shape, method.trusted), np.ones(before.shape, np.bool_)
-    k = method.continuations
-    if k is None:
+        return np.full(before.shape, method.trusted), np.ones(before.shape, np.bool_), nothing
+    if method.continuations is None:
         delta = after - before
-        return delta, (delta > 0) | method.signed
-    counts = rng.binomial(k, np.stack([before, after]).clip(0, 1))
+        return delta, (delta > 0) | method.signed, nothing
+    won = rng.random((method.continuations, 2, *before.shape)) < np.stack([before, after])
+    k = _stages(won, signed=method.signed) if method.sequential else nothing + method.continuations
+    counts = np.take_along_axis(won.cumsum(0), k[None, None] - 1, 0)[0]
     delta = (counts[1] - counts[0]) / k
     shrunk = (counts + 0.5) / (k + 1)
     error = np.sqrt((shrunk * (1 - shrunk) / (k + 1)).sum(0))
-    return delta, ((delta > 0) | method.signed) & (np.abs(delta) > method.min_z * error)
+    return delta, ((delta > 0) | method.signed) & (np.abs(delta) > method.min_z * error), k
+
+
+def _stages(won: NDArray[np.bool_], *, signed: bool) -> Ints:
+    """Continuations per arm after which a sequential measurement stops, as ``MonteCarloVerifier`` does.
+
+    Args:
+        won: Outcomes of K continuations before and after, shape (K, 2, ...).
+        signed: Whether a loss is worth measuring in full as well.
+    """
+    k = np.full(won.shape[2:], len(won))
+    stages = [2]
+    while 2 * stages[-1] < len(won):
+        stages.append(2 * stages[-1])
+    for stage in reversed([stage for stage in stages if stage < len(won)]):
+        before, after = won[:stage].sum(0)
+        alike = (before == after) & ((before == 0) | (before == stage))
+        stops = alike if stage < 4 else (before == after if signed else before >= after)
+        k = np.where(stops, stage, k)
+    return k
 
 
 def _every_turn(method: Method, batch: _Batch, rngs: Sequence[np.random.Generator]) -> tuple[Floats, Floats]:

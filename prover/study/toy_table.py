@@ -21,6 +21,8 @@ METHODS: dict[str, Method] = {
     "GRPO, G 12": Method(group_size=12),
     "random turn, K 2, λ 8": replace(_PROVER, selector="random"),
     "judge .7, K 8, λ 1 (paper)": Method(selector="judge"),
+    "judge .7, K 8, λ 8": replace(_PROVER, continuations=8),
+    "judge .7, K 2 to 8, λ 8": replace(_PROVER, continuations=8, sequential=True),
     "judge .7, K 2, λ 4": replace(_PROVER, weight=4.0),
     "judge .7, K 2, λ 8": _PROVER,
     "judge .3, K 2, λ 8": replace(_PROVER, accuracy=0.3),
@@ -37,7 +39,7 @@ METHODS: dict[str, Method] = {
     "every turn, K 8 (VinePPO)": Method(selector="every_turn", continuations=8),
 }
 """What is compared, by its name in the table: the judge's accuracy, what else it names (any turn, or when biased the
-worst one), continuations K, the weight λ; trusted credit takes a difference of .25 for granted."""
+worst one), continuations K (2 to 8: stopped early), the weight λ; trusted credit takes .25 for granted."""
 
 _BASE, *_LARGER = list(METHODS)[:4]
 
