@@ -41,7 +41,7 @@ class WebShopEnv(gymnasium.Env[str, str]):
         goals: ``synthetic`` or ``human``.
         splits: ``by_product`` (no product is shared), ``paper`` or ``verl``.
         reward: ``original``, or ``value_match``, which can be reached by every goal.
-        observation: ``text`` or ``text_rich``, as WebShop writes pages, or ``brief``, a third of the words.
+        observation: ``text`` or ``text_rich``, or ``brief``, for small policies (see ``brief``).
         threshold: reward from which a purchase is a success.
         num_products: take the first so many products only; None takes all.
         split: The split that ``reset`` without a task draws from.
@@ -169,6 +169,16 @@ class WebShopEnv(gymnasium.Env[str, str]):
     def ceiling(self, split: str) -> float:
         """Share of a split's goals that can succeed at all, to be shown beside every success rate; see ``Shop``."""
         return self._shop.ceiling(self.tasks(split), self._variant, self._threshold)
+
+    def goal(self, task: str) -> str:
+        """What the shopper of a task is told, by which a goal is the same under another id.
+
+        Raises:
+            UnknownNameError: there is no such task.
+        """
+        if task not in self._shop.goals:
+            raise UnknownNameError(f"expected the id of a goal of this shop, got {task!r}; tasks(split) lists them")
+        return self._shop.goals[task].text
 
     def expert(self, seed: int) -> Expert:
         """A scripted shopper of the current episode, for demonstrations; see ``Expert`` for what it knows.

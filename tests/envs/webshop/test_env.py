@@ -282,3 +282,13 @@ def test_unpronounceable_options_are_not_offered(folder: Path) -> None:
         snapshot = env.snapshot()
         assert env.step(action)[4]["invalid_action"] is False
         env.restore(snapshot)
+
+
+def test_goals_are_told_without_an_episode() -> None:
+    """The goal of a task stands in its opening; one that does not exist is refused."""
+    env = WebShopEnv()
+    for task in env.tasks("train")[:3]:
+        told = env.goal(task)
+        assert told in env.reset(options={"task": task})[0]
+    with pytest.raises(UnknownNameError, match="got 'nothing'"):
+        env.goal("nothing")
