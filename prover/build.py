@@ -24,7 +24,7 @@ from prover.env_config import CustomEnvConfig, EnvConfig, EnvSection
 from prover.errors import ConfigError, DataError, ProverError, UnknownNameError
 from prover.formats import Bare, ReAct, TextFormat, ThinkAction
 from prover.judge_config import CustomJudgeConfig, JudgeConfig, LLMJudgeConfig, OracleJudgeConfig
-from prover.protocols import Backend, Judge, TextEnv
+from prover.protocols import Backend, Grader, Judge, TextEnv
 from prover.replay import ReplayEnv
 
 _ENVS = {
@@ -164,6 +164,23 @@ def probe_env(config: EnvConfig) -> None:
             env.probe()
     finally:
         env.close()
+
+
+def env_grader(config: EnvConfig, folder: Path) -> Grader | None:
+    """Who grades evaluations besides the environment, keeping what it learns in a folder; checked. Mostly nobody.
+
+    Raises:
+        ConfigError: It lacks what it needs, a key of a service for one.
+        DataError: Its model is not there, or what it keeps is damaged.
+    """
+    env: Any = env_factory(config)()
+    try:
+        grader: Grader | None = env.grader(folder) if hasattr(env, "grader") else None
+    finally:
+        env.close()
+    if grader is not None:
+        grader.check()
+    return grader
 
 
 def judge(config: JudgeConfig, policy: Any = None, *, folder: Path | None = None, spent: Usage | None = None) -> Judge:

@@ -50,10 +50,12 @@ def compare(before: Evaluation, after: Evaluation) -> Comparison:
 
 
 def compare_means(before: Evaluation, after: Evaluation) -> dict[str, Comparison]:
-    """The same for the reward and the environment's metrics, of those that both sides have."""
+    """The same for the reward and the environment's metrics, of those that both sides have and measured alike."""
     refuse_unlike(before, after)
     first, second = before.values(), after.values()
-    return {name: _paired(first[name], second[name]) for name in first if name in second}
+    apart = _graded_apart(before, after)
+    shared = [name for name in first if name in second and name not in apart]
+    return {name: _paired(first[name], second[name]) for name in shared}
 
 
 def refuse_unlike(before: Evaluation, after: Evaluation) -> None:
@@ -95,8 +97,18 @@ def differing_rules(before: Evaluation, after: Evaluation) -> list[str]:
     digests = _both(before, after, "suite", "digest")
     if None not in digests and digests[0] != digests[1]:
         found.append("settings of the suite: the manifest was changed or overridden on one side")
+    if apart := _graded_apart(before, after):
+        found.append(f"grader: other models or words, so that {', '.join(apart)} cannot be compared")
     one, other = (side.provenance.manifest for side in (before, after))
     return found + [f"data: other {name}" for name in one if one[name] != other.get(name, one[name])]
+
+
+def _graded_apart(before: Evaluation, after: Evaluation) -> list[str]:
+    """Figures that a grader gave on one side, and another on the other."""
+    one, other = (side.setting.get("grader", {}) for side in (before, after))
+    if not one or not other or one == other:
+        return []
+    return sorted({*one.get("figures", ()), *other.get("figures", ())})
 
 
 def _both(before: Evaluation, after: Evaluation, *path: str) -> Sequence[Any]:

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, Tag
+from pydantic import Field, Tag, model_validator
 
+from prover.backend_config import BackendConfig, LocalBackendConfig
 from prover.retriever_config import Bm25RetrieverConfig, RetrieverConfig
 from prover.sections import Count, Section, Share, by_kind
 
@@ -48,7 +49,7 @@ class WebshopEnvConfig(EnvSection):
     reward: Literal["original", "value_match"] = "original"
     """How options are compared: as WebShop does, or by their values alone."""
     observation: Literal["text", "text_rich", "brief"] = "text"
-    """``text_rich`` marks what can be clicked and what was; ``brief`` has a third of the words, for small policies."""
+    """``text_rich`` marks what can be clicked and what was; ``brief`` tells what a page and the goal share."""
     threshold: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Reward from which a purchase is a success."""
     num_products: Count | None = None
@@ -56,6 +57,23 @@ class WebshopEnvConfig(EnvSection):
     index: Literal["exact", "tantivy"] = "exact"
     """``exact`` ranks as WebShop's Lucene does; ``tantivy`` (extra ``tantivy``) serves millions of products, but is not
     Lucene-exact, so that results are not comparable with those of others."""
+
+
+class SemanticConfig(Section):
+    """A chat model that says whether answers mean the same as the right ones; asked in evaluations only."""
+
+    backend: BackendConfig
+    """The model, where it runs, and its budget."""
+    repairs: Annotated[int, Field(ge=0)] = 2
+    """Replies that may be sent back because they cannot be read."""
+    reply_tokens: Count = 512
+    """Limit of one reply, in tokens; a model that thinks first needs more."""
+
+    @model_validator(mode="after")
+    def _somebody_else(self) -> Self:
+        if isinstance(self.backend, LocalBackendConfig) and self.backend.path is None:
+            raise ValueError("a local backend needs path, the folder of a model: no policy grades its own answers")
+        return self
 
 
 class SearchqaEnvConfig(EnvSection):
@@ -88,6 +106,8 @@ class SearchqaEnvConfig(EnvSection):
     """Worth from which an answer is a success."""
     normalisation: Literal["standard", "unicode"] = "standard"
     """How answers are compared: as Search-R1 does, or with regard to all scripts."""
+    semantic: SemanticConfig | None = None
+    """Who says in evaluations whether answers mean the same as the right ones; null asks nobody."""
 
     def kept_in(self, folder: Path) -> Self:
         """The same questions; what searches keeps its answers in the folder, as ``retriever.cache`` says."""

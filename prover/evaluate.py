@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from prover.errors import DataError, FailureShareError
 from prover.estimates import MeanInterval, all_of_k, bootstrap_mean, clustered_mean, pass_at_k, wilson
+from prover.protocols import Grader
 from prover.records import Failure, Provenance, Task, Trajectory
 from prover.rollout import Rollout
 from prover.seeds import derive
@@ -193,9 +194,7 @@ class Evaluation:
         parts = [f"success {percent(self.rate if self.n else None, self.interval())} %"]
         if self.provenance.ceiling is not None:
             parts[0] += f" (ceiling {100 * self.provenance.ceiling:.1f})"
-        for name, mean in self.means().items():
-            bounds = None if mean.low is None or mean.high is None else (mean.low, mean.high)
-            parts.append(f"{name} {number(mean.mean, bounds)}")
+        parts += [f"{name} {self.shown(mean)}" for name, mean in self.means().items()]
         parts.append(f"n={self.n}")
         if self.failures:
             parts.append(f"FAILED {self.failures}")
@@ -204,6 +203,12 @@ class Evaluation:
         if leak := self.setting.get("leak"):
             parts.append(f"[LEAKED SPLIT: {leak}]")
         return ", ".join(parts)
+
+    def shown(self, mean: MeanInterval) -> str:
+        """A mean for people, with the number of tasks where not all have the figure."""
+        bounds = None if mean.low is None or mean.high is None else (mean.low, mean.high)
+        partly = f" ({mean.n} tasks)" if mean.n < len(self.by_task()) else ""
+        return number(mean.mean, bounds) + partly
 
     def save(self, path: Path) -> None:
         """Write summary and episodes as JSON; the file is there whole or not at all."""
@@ -270,6 +275,7 @@ async def measure(
     player: Plays,
     plan: Sequence[tuple[Task, int]],
     *,
+    grader: Grader | None = None,
     done: Mapping[int, Episode] | None = None,
     watch: Callable[[int, Trajectory | Failure], None] = lambda index, run: None,
 ) -> tuple[dict[int, Episode], list[Failure]]:
@@ -278,6 +284,7 @@ async def measure(
     Args:
         player: what plays.
         plan: task and seed of each episode.
+        grader: who adds to the metrics of an episode when it has ended.
         done: episodes by their place in the plan that were played before.
         watch: told of each episode when it ends.
 
@@ -296,6 +303,8 @@ async def measure(
         if isinstance(run, Failure):
             failures.append(run)
         else:
+            if grader is not None:
+                run = replace(run, metrics={**run.metrics, **await grader.grade(run)})
             found[index] = Episode.of(run)
         watch(index, run)
 
@@ -318,6 +327,7 @@ async def evaluate(
     temperature: float,
     seed: int,
     provenance: Provenance | None = None,
+    grader: Grader | None = None,
 ) -> Evaluation:
     """Play ``episodes`` episodes of a policy.
 
@@ -328,18 +338,21 @@ async def evaluate(
         temperature: sampling temperature.
         seed: entropy of the evaluation, unrelated to the training seed.
         provenance: what the environment says of the split; kept with the result.
+        grader: who adds to the metrics of the episodes.
 
     Raises:
         DataError: there are no tasks.
         FailureShareError: every episode failed.
     """
-    found, failures = await measure(sampling_at(rollout, temperature), schedule(tasks, episodes, seed))
+    plan = schedule(tasks, episodes, seed)
+    found, failures = await measure(sampling_at(rollout, temperature), plan, grader=grader)
     return Evaluation(
         split=tasks[0].split,
         temperature=temperature,
         episodes=tuple(found.values()),
         failures=len(failures),
         provenance=provenance or Provenance(),
+        setting={} if grader is None else {"grader": dict(grader.about)},
     )
 
 

@@ -6,6 +6,8 @@
     versions.json        versions of ProVer, Python and the packages that decide results; seed
     metrics.jsonl        one line per update
     judge_cache.jsonl    judgements of a chat model, so that none is paid for twice
+    semantic.jsonl       opinions of a chat model on answers (SearchQA)
+    retrieval.sqlite     what a retrieval server answered (SearchQA)
     trajectories.jsonl   readable episodes: task, turns, outcome, proposal, both success rates, credit
     evaluations/         results of `evaluate`, with every episode
     checkpoints/         see prover.checkpoint

@@ -27,6 +27,8 @@ def check_config(config: RunConfig) -> None:
         build.env_tasks(config.env, split)
     check_packages()
     build.policy_path(config.policy)
+    with tempfile.TemporaryDirectory() as empty:
+        build.env_grader(config.env, Path(empty))
     build.probe_env(config.env)
 
 

@@ -3,14 +3,14 @@
 Any object with these methods will do; none has to inherit from anything here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import gymnasium
 
 from prover.chat import Answer, Ask
-from prover.records import Completion, Estimate, Group, NoProposal, Proposal, Request
+from prover.records import Completion, Estimate, Group, NoProposal, Proposal, Request, Trajectory
 
 
 @runtime_checkable
@@ -32,6 +32,7 @@ class TextEnv(Protocol):
       where there is none, the leak check of evaluations compares opening observations.
     * Optional: ``probe()`` asks every service that episodes need one question, in a few seconds, before the first of
       them; a ``ServiceError`` says what does not answer.
+    * Optional: ``grader(folder)`` returns a ``Grader`` of evaluations that keeps what it learns in the folder, or None.
     * Optional: ``expert(seed)`` returns a scripted player of the current episode, for demonstrations (``prover.sft``).
     * ``restore`` returns what the last ``reset`` or ``step`` answered, and brings the RNG back. An environment with
       chance may also have ``reseed(seed)``: called after ``restore``, it gives what follows a random stream of its own,
@@ -70,6 +71,33 @@ class TextEnv(Protocol):
 
     def close(self) -> None:
         """Free what the environment holds."""
+
+
+@runtime_checkable
+class Grader(Protocol):
+    """Adds to the metrics of evaluation episodes what takes more than the environment to say, a chat model for one.
+
+    Asked after an episode has ended, never in training.
+    """
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """What decides the figures, JSON-able, kept with results; ``figures`` lists their names.
+
+        Figures of graders that differ are not compared.
+        """
+
+    def check(self) -> None:
+        """See what can be seen before anything heavy is loaded; raises what is wrong."""
+
+    async def grade(self, run: Trajectory) -> Mapping[str, float]:
+        """Metrics to add to a finished episode. One that cannot be had is left out, never 0; many may be asked for."""
+
+    def stats(self) -> Mapping[str, float]:
+        """What grading has taken since it began, for people."""
+
+    async def aclose(self) -> None:
+        """Free what it holds."""
 
 
 @runtime_checkable

@@ -8,6 +8,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from prover.config import RunConfig, effective_yaml
 from prover.errors import ConfigError, FailureShareError
 from prover.evaluate import Episode, Evaluation, measure, schedule
 from prover.folder import versions
+from prover.protocols import Grader
 from prover.records import Failure, Provenance, Task, Trajectory
 
 Watch = Callable[[int, int, int, int], None]
@@ -112,7 +114,9 @@ def run(
     """
     leak = leaks.refuse(plan.overlap, allowed=allow_leak)
     config = contender.under(plan.rules)
+    grader = build.env_grader(config.env, path.parent)
     head = _head(plan, contender, config) | {"temperature": temperature, "seed": seed, "leak": leak}
+    head |= {} if grader is None else {"grader": dict(grader.about)}
     if path.exists():
         stored = Evaluation.load(path)
         if not resume:
@@ -126,7 +130,9 @@ def run(
     playing = config.model_copy(update={"env": config.env.kept_in(path.parent)})
     turns = path.with_suffix(".turns.jsonl") if keep_turns else None
     with Partial(path.with_suffix(".partial.jsonl"), head, resume=resume) as partial:
-        found, failures, cost, seconds = asyncio.run(_play(plan, contender, playing, head, partial, turns, watch))
+        found, failures, cost, seconds = asyncio.run(
+            _play(plan, contender, playing, grader, head, partial, turns, watch)
+        )
     _check_failures(failures, len(found) + len(failures), config.rollout.max_failure_share, partial.path)
     result = Evaluation(
         split=plan.rules.evaluation.split,
@@ -145,6 +151,7 @@ async def _play(
     plan: Plan,
     contender: Contender,
     config: RunConfig,
+    grader: Grader | None,
     head: Mapping[str, Any],
     partial: Partial,
     turns: Path | None,
@@ -167,9 +174,15 @@ async def _play(
         partial.add(index, known, before + time.perf_counter() - start, cost())
         watch(finished, len(episodes), successes, failed)
 
-    async with player(contender, config, head["temperature"], plan.tasks[0], partial.cost) as (plays, cost):
-        found, failures = await measure(plays, episodes, done=partial.done, watch=ended)
-        return found, failures, cost(), before + time.perf_counter() - start
+    async with AsyncExitStack() as stack:
+        if grader is not None:
+            stack.push_async_callback(grader.aclose)
+        plays, cost = await stack.enter_async_context(
+            player(contender, config, head["temperature"], plan.tasks[0], partial.cost)
+        )
+        found, failures = await measure(plays, episodes, grader=grader, done=partial.done, watch=ended)
+        graded = {} if grader is None else {"grading": dict(grader.stats())}
+        return found, failures, cost() | graded, before + time.perf_counter() - start
 
 
 def _readable(run: Trajectory) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from prover.errors import ConfigError, DataError
 from prover.evaluate import Episode
 from prover.records import Failure
 
-_COMPARED = ("suite", "env", "tasks", "rules", "policy", "episodes", "seed", "temperature", "leak")
+_COMPARED = ("suite", "env", "tasks", "rules", "policy", "grader", "episodes", "seed", "temperature", "leak")
 """What must be equal for a measurement to go on."""
 
 

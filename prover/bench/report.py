@@ -3,6 +3,7 @@
 Success is in %, other measures are as they are.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -16,8 +17,7 @@ from rich.table import Table
 from prover.bench.measurement import Watch
 from prover.bench.results import Key, key_of
 from prover.comparison import Comparison, compare, compare_means, differing_rules
-from prover.estimates import MeanInterval
-from prover.evaluate import Evaluation, number, percent
+from prover.evaluate import Evaluation, percent
 
 
 @contextmanager
@@ -68,13 +68,14 @@ def summary(results: Mapping[Key, Evaluation]) -> list[RenderableType]:
 
 
 def by_kind(result: Evaluation) -> Table:
-    """A result by task type."""
+    """A result by task type, with intervals; the title says what data it is of."""
     key, names = key_of(result), list(result.means())
-    title = " ".join(filter(None, (key.suite or key.split, key.policy, f"T={result.temperature:g}")))
+    label = str(result.provenance.manifest.get("label", ""))
+    title = " ".join(filter(None, (key.suite or key.split, key.policy, f"T={result.temperature:g}", label)))
     table = _table("task type", "success in %", *names, "n", title=escape(title))
     for kind, part in result.by_kind().items():
         means = part.means()
-        figures = [number(means[name].mean, None) if name in means else "" for name in names]
+        figures = ["\n".join(re.split(r" (?=[\[(])", part.shown(means[name]))) if name in means else "" for name in names]
         table.add_row(escape(kind), percent(part.rate, part.interval()), *figures, str(part.n))
     return table
 
@@ -97,7 +98,7 @@ def comparison(pairs: Iterable[tuple[Evaluation, Evaluation]]) -> list[Renderabl
 def print_all(shown: Iterable[RenderableType], console: Console | None = None) -> None:
     """Print tables and notes."""
     # A file or a pipe takes lines of any length.
-    console = console or (Console() if Console().is_terminal else Console(width=140))
+    console = console or (Console() if Console().is_terminal else Console(width=200))
     for part in shown:
         console.print(part, highlight=False)
 
@@ -121,10 +122,10 @@ def _besides(result: Evaluation) -> list[str]:
     found = []
     if result.provenance.ceiling is not None:
         found.append(f"ceiling {100 * result.provenance.ceiling:.1f}")
-    found += [f"{name} {_mean(mean)}" for name, mean in result.means().items()]
+    found += [f"{name} {result.shown(mean)}" for name, mean in result.means().items()]
     if (k := result.repeats) > 1:
         both = {f"pass@{k}": result.pass_at(k), f"all of {k}": result.all_of(k)}
-        found += [f"{name} {_mean(mean)}" for name, mean in both.items() if mean]
+        found += [f"{name} {result.shown(mean)}" for name, mean in both.items() if mean]
     if result.failures:
         found.append(f"FAILED {result.failures}")
     if label := result.provenance.manifest.get("label"):
@@ -132,10 +133,6 @@ def _besides(result: Evaluation) -> list[str]:
     if result.setting.get("leak"):
         found.append("LEAKED SPLIT")
     return found
-
-
-def _mean(mean: MeanInterval) -> str:
-    return number(mean.mean, None if mean.low is None or mean.high is None else (mean.low, mean.high))
 
 
 _RIGHT = ("n", "tasks", "seconds", "p", "before", "after")

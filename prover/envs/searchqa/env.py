@@ -2,23 +2,28 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 
+from prover.env_config import SemanticConfig
 from prover.envs.searchqa import wording
 from prover.envs.searchqa.action import SYNTAXES, Answer, Invalid, Search, Syntax, parse
 from prover.envs.searchqa.engine import probe, section, shared_retriever
 from prover.envs.searchqa.episode import Episode, Move
 from prover.envs.searchqa.expert import Expert
+from prover.envs.searchqa.grader import SemanticGrader
 from prover.envs.searchqa.library import open_library
 from prover.envs.searchqa.names import merged, names, proposals
+from prover.envs.searchqa.outcome import outcome
 from prover.envs.searchqa.passages import FORMATS, PassageFormat, show
 from prover.envs.searchqa.question import Question
 from prover.envs.searchqa.scoring import METRICS, NORMALISATIONS, Metric, Normalisation, Score, score
 from prover.errors import ConfigError, DataError, EnvError, SnapshotError, UnknownNameError
 from prover.retrieval.retriever import Passage, Retriever
 from prover.retriever_config import HttpRetrieverConfig
+from prover.sections import check
 from prover.spaces import UnicodeText
 
 
@@ -50,6 +55,7 @@ class SearchQAEnv(gymnasium.Env[str, str]):
         metric: what an answer is worth: ``em``, ``sub_em`` or ``f1``.
         threshold: worth from which an answer is a success.
         normalisation: ``standard`` (as Search-R1) or ``unicode``.
+        semantic: section of a config (``prover.env_config.SemanticConfig``) of the chat model that ``grader`` asks.
         split: The split that ``reset`` without a task draws from.
 
     >>> env = SearchQAEnv(syntax="brackets")
@@ -76,6 +82,7 @@ class SearchQAEnv(gymnasium.Env[str, str]):
         metric: Metric = "em",
         threshold: float = 1.0,
         normalisation: Normalisation = "standard",
+        semantic: Mapping[str, Any] | None = None,
         split: str = "train",
     ) -> None:
         choices: dict[str, tuple[str, Sequence[str]]] = {
@@ -100,6 +107,7 @@ class SearchQAEnv(gymnasium.Env[str, str]):
         self._max_searches, self._top_k, self._budget = max_searches, top_k, observation_tokens
         self._format, self._syntax = passage_format, syntax
         self._metric, self._threshold, self._normalisation = metric, threshold, normalisation
+        self._semantic = None if semantic is None else check(SemanticConfig, dict(semantic), "semantic")
         self._split = split
         self._now: Episode | None = None
 
@@ -234,6 +242,22 @@ class SearchQAEnv(gymnasium.Env[str, str]):
         """
         if self._given is None:
             probe(self._section, next(iter(self.questions.values())).text)
+
+    def goal(self, task: str) -> str:
+        """The question of a task, by which it is the same under another id.
+
+        Raises:
+            UnknownNameError: there is no such question.
+        """
+        if task not in self.questions:
+            raise UnknownNameError(f"expected the id of a question, got {task!r}; tasks(split) lists them")
+        return self.questions[task].text
+
+    def grader(self, folder: Path) -> SemanticGrader | None:
+        """Who says whether answers mean the same as the right ones; None where ``semantic`` asks nobody."""
+        if self._semantic is None:
+            return None
+        return SemanticGrader(self._semantic, folder, lambda run: outcome(run, self.questions, self._syntax))
 
     def expert(self, seed: int) -> Expert:
         """A scripted searcher of the current episode, for demonstrations; nothing that it does is random.
