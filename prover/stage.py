@@ -8,6 +8,7 @@ import structlog
 
 from prover import build
 from prover.config import RunConfig
+from prover.credit import CreditRule
 from prover.env_config import EnvConfig
 from prover.errors import ConfigError, TokenError
 from prover.host import Host, HostPool, InlineHost, ProcessHost, ThreadHost
@@ -34,6 +35,21 @@ def rules(config: RunConfig) -> EpisodeRules:
         episode_deadline_s=config.rollout.episode_deadline_s,
         retries=config.rollout.retries,
         record_states=config.judged or config.advantage.omega > 0,
+    )
+
+
+def credit_rule(config: RunConfig) -> CreditRule:
+    """What the config makes of a measured difference; divided as the advantages are, where it asks for that."""
+    credit, std = config.credit, config.advantage.std
+    return CreditRule(
+        weight=credit.weight,
+        sign=credit.sign,
+        min_z=credit.min_z,
+        min_delta=credit.min_delta,
+        tau=credit.tau,
+        measure=credit.measure,
+        std=("ddof1" if std == "none" else std) if credit.normalised else "none",
+        cap=credit.cap,
     )
 
 

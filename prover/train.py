@@ -22,7 +22,6 @@ from prover.batch import training_rows
 from prover.branch import Branch
 from prover.chat import Usage
 from prover.config import RunConfig, effective_yaml
-from prover.credit import CreditRule
 from prover.errors import CheckpointError, ConfigError, FailureShareError
 from prover.evaluate import Evaluation, evaluate
 from prover.folder import RunFolder
@@ -266,14 +265,14 @@ class _Loop:
             _log.error(warning, last=details[-1].strip().rpartition("\n")[2] if details else "")
 
     def _attribution(self) -> Attribution:
-        config, verify, credit = self.config, self.config.verify, self.config.credit
+        config, verify = self.config, self.config.verify
         branch = Branch(rollout=self.rollout, restore_rng=verify.restore_rng)
         verifiers: dict[str, Callable[[], Verifier | None]] = {
             "monte_carlo": lambda: MonteCarloVerifier(
                 branch=branch,
                 continuations=verify.continuations,
                 sequential=verify.sequential,
-                signed=credit.sign == "signed",
+                signed=config.credit.sign == "signed",
             ),
             "anchor": AnchorVerifier,
             "trust": lambda: None,
@@ -283,18 +282,7 @@ class _Loop:
             verifier=verifiers[verify.mode](),
             trusted_delta=verify.trusted_delta,
             judge_deadline_s=verify.judge_deadline_s,
-            rule=CreditRule(
-                weight=credit.weight,
-                sign=credit.sign,
-                min_z=credit.min_z,
-                min_delta=credit.min_delta,
-                tau=credit.tau,
-                measure=credit.measure,
-                std=(config.advantage.std if config.advantage.std != "none" else "ddof1")
-                if credit.normalised
-                else "none",
-                cap=credit.cap,
-            ),
+            rule=stage.credit_rule(config),
             probe=RandomJudge(max_length=1),
             probe_share=verify.null_probe,
             eligible_min=verify.eligible_min,

@@ -53,7 +53,7 @@ class PolicyUpdate:
             rows = self._with_reference(rows)
         for epoch in range(config.epochs):
             for minibatch in self._minibatches(rows, generator(seed, epoch)):
-                found = self._accumulate(minibatch)
+                found = self.accumulate(minibatch)
                 losses += found
                 if any(loss.tokens for loss in found):
                     norms.append(float(torch.nn.utils.clip_grad_norm_(self._parameters, config.grad_clip)))
@@ -72,8 +72,14 @@ class PolicyUpdate:
             "trained_tokens": sum(loss.tokens for loss in losses),
         }
 
-    def _accumulate(self, minibatch: Sequence[TrainRow]) -> list[Loss]:
-        """Add the gradient of a mini-batch; rows that cannot move the policy cost no forward pass."""
+    def accumulate(self, minibatch: Sequence[TrainRow]) -> list[Loss]:
+        """Add the gradient of a mini-batch to that of the parameters; takes no step.
+
+        Rows that cannot move the policy cost no forward pass.
+
+        Raises:
+            NumericsError: a number at a trained token is not finite.
+        """
         config = self.config
         weights = row_weights(minibatch, config.aggregation, horizon=self.horizon)
         pairs = [
