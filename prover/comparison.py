@@ -54,7 +54,7 @@ def compare_means(before: Evaluation, after: Evaluation) -> dict[str, Comparison
     refuse_unlike(before, after)
     first, second = before.values(), after.values()
     apart = _graded_apart(before, after)
-    shared = [name for name in first if name in second and name not in apart]
+    shared = [name for name in first if name not in apart and first[name].keys() & second.get(name, {}).keys()]
     return {name: _paired(first[name], second[name]) for name in shared}
 
 

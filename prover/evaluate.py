@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from prover.errors import DataError, FailureShareError
 from prover.estimates import MeanInterval, all_of_k, bootstrap_mean, clustered_mean, pass_at_k, wilson
+from prover.host import HostPool
 from prover.protocols import Grader
 from prover.records import Failure, Provenance, Task, Trajectory
 from prover.rollout import Rollout
@@ -244,6 +245,10 @@ class Evaluation:
 class Plays(Protocol):
     """What plays episodes: a ``Rollout``, or one without tokens (``prover.bench.text_rollout``)."""
 
+    @property
+    def hosts(self) -> HostPool:
+        """The environments."""
+
     async def episodes(self, tasks: Sequence[Task], *, seeds: Sequence[int]) -> list[Trajectory | Failure]:
         """One episode per task and seed, in order."""
 
@@ -346,13 +351,14 @@ async def evaluate(
     """
     plan = schedule(tasks, episodes, seed)
     found, failures = await measure(sampling_at(rollout, temperature), plan, grader=grader)
+    served = await rollout.hosts.stats()
     return Evaluation(
         split=tasks[0].split,
         temperature=temperature,
         episodes=tuple(found.values()),
         failures=len(failures),
         provenance=provenance or Provenance(),
-        setting={} if grader is None else {"grader": dict(grader.about)},
+        setting=({} if grader is None else {"grader": dict(grader.about)}) | ({"env_stats": served} if served else {}),
     )
 
 

@@ -13,6 +13,7 @@ import time
 import traceback
 import weakref
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -84,6 +85,11 @@ class Host(ABC):
     async def reseed(self, seed: int) -> None:
         """Give what follows a random stream of its own; nothing happens in an environment without ``reseed``."""
         await self._call("reseed", seed)
+
+    async def stats(self) -> dict[str, float]:
+        """Counters since the last call, of all such environments in the process; none without ``stats``."""
+        found: dict[str, float] | None = await self._call("stats")
+        return found or {}
 
     @abstractmethod
     async def close(self) -> None:
@@ -339,6 +345,16 @@ class HostPool:
                 else:
                     self._idle.append(host)
 
+    async def stats(self) -> dict[str, float]:
+        """Counters of the environments since the last call, summed; to be asked while no host is handed out."""
+        found: Counter[str] = Counter()
+        for host in tuple(self._idle):
+            try:
+                found.update(await host.stats())
+            except EnvError:  # What a worker that ended had counted is lost with it.
+                self._idle.remove(host)
+        return dict(found)
+
     async def close(self) -> None:
         """Close every host, also those that are handed out."""
         hosts = [*self._idle, *self._lent]
@@ -362,7 +378,7 @@ def _perform(env: TextEnv, call: str, args: tuple[Any, ...]) -> Any:
     if call == "checkpoint":
         return _perform(env, "snapshot", ()), _perform(env, "state_key", ())
     method = getattr(env, call, None)
-    if method is None and call == "reseed":
+    if method is None and call in ("reseed", "stats"):
         return None
     if method is None:
         raise SnapshotError(

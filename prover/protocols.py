@@ -33,6 +33,8 @@ class TextEnv(Protocol):
     * Optional: ``probe()`` asks every service that episodes need one question, in a few seconds, before the first of
       them; a ``ServiceError`` says what does not answer.
     * Optional: ``grader(folder)`` returns a ``Grader`` of evaluations that keeps what it learns in the folder, or None.
+    * Optional: ``stats()`` returns counters since its last call (a dict of str to float) of all such environments of
+      the process, e.g. how long a service took. They are summed over processes and kept with metrics and results.
     * Optional: ``expert(seed)`` returns a scripted player of the current episode, for demonstrations (``prover.sft``).
     * ``restore`` returns what the last ``reset`` or ``step`` answered, and brings the RNG back. An environment with
       chance may also have ``reseed(seed)``: called after ``restore``, it gives what follows a random stream of its own,

@@ -243,6 +243,7 @@ class _Loop:
             **probed,
             **({"judge": stats()} if (stats := getattr(self.judge, "stats", None)) else {}),
             **statistics,
+            **({"env_stats": served} if (served := await self.rollout.hosts.stats()) else {}),
             "cpu_seconds": clock.cpu,
             "wall_seconds": clock.wall,
         }

@@ -403,3 +403,23 @@ class Failing(LineEnv):
 
     def close(self) -> None:
         self.fail("close")
+
+
+class Counting(LineEnv):
+    """Counts the steps of all its kind in the process; cannot tell how many if it is ``mute``."""
+
+    counted: ClassVar[int] = 0
+
+    def __init__(self, *, mute: bool = False) -> None:
+        super().__init__()
+        self.mute = mute
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        Counting.counted += 1
+        return super().step(action)
+
+    def stats(self) -> dict[str, float]:
+        if self.mute:
+            raise ValueError("lost count")
+        found, Counting.counted = Counting.counted, 0
+        return {"steps": float(found)} if found else {}

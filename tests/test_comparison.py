@@ -151,3 +151,22 @@ def test_an_overridden_suite_is_told() -> None:
     assert differing_rules(marks("10", **one), marks("10", **one)) == []
     (told,) = differing_rules(marks("10", **one), marks("10", **other))
     assert "overridden on one side" in told
+
+
+def test_figures_of_other_graders_are_left_out() -> None:
+    """What two chat models say does not belong side by side; success does. One model's figures are compared."""
+    one, other = ({"model": name, "figures": ["semantic"]} for name in "ab")
+    sides = [of(episode("a", True, semantic=s, em=s), episode("b", False, semantic=0.0, em=s)) for s in (0.0, 1.0)]
+    before, after = replace(sides[0], setting={"grader": one}), replace(sides[1], setting={"grader": other})
+    assert set(compare_means(before, after)) == {"em"}
+    assert "semantic cannot be compared" in differing_rules(before, after)[0]
+    alike = replace(sides[1], setting={"grader": one})
+    assert compare_means(before, alike)["semantic"].difference.mean == 0.5
+    assert differing_rules(before, alike) == []
+
+
+def test_a_figure_without_common_tasks_is_left_out() -> None:
+    """It may be missing in some episodes."""
+    before = of(episode("a", True, semantic=1.0), episode("b", True))
+    after = of(episode("a", True), episode("b", True, semantic=1.0))
+    assert compare_means(before, after) == {}

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -14,7 +14,7 @@ from prover.evaluate import Episode, Evaluation, evaluate
 from prover.formats import Bare
 from prover.host import HostPool, InlineHost
 from prover.protocols import Policy, TextEnv
-from prover.records import Provenance, Sampling, Task
+from prover.records import Provenance, Sampling, Task, Trajectory
 from prover.rollout import EpisodeRules, Rollout
 from prover.testing import LineEnv, ScriptedPolicy, UniformPolicy
 
@@ -336,3 +336,42 @@ def test_settings_are_stored_with_the_result(tmp_path: Path) -> None:
     found.save(tmp_path / "result.json")
     assert Evaluation.load(tmp_path / "result.json") == found
     assert found.text().endswith("n=1, [LEAKED SPLIT: 3 ids]")
+
+
+class Graded:
+    """A grader that knows only the walks that begin below cell 5, and counts."""
+
+    about: ClassVar[dict[str, Any]] = {"figures": ["liked"], "model": "nobody"}
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def check(self) -> None:
+        """There is nothing to check."""
+
+    async def grade(self, run: Trajectory) -> dict[str, float]:
+        self.seen.append(run.task.id)
+        return {"liked": 1.0} if run.task.id < "start-5" else {}
+
+    def stats(self) -> dict[str, float]:
+        return {}
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
+
+def test_a_grader_adds_figures_that_may_be_missing() -> None:
+    """They are means over the tasks that have them, with their number; who gave them stands with the result."""
+    grader = Graded()
+
+    async def run() -> Evaluation:
+        async with HostPool(lambda: InlineHost(LineEnv), 4) as hosts:
+            rollout = Rollout(policy=UniformPolicy(), hosts=hosts, rules=replace(RULES, admissible=True))
+            return await evaluate(rollout, tasks(3, 4, 5), 3, temperature=1.0, seed=0, grader=grader)
+
+    found = asyncio.run(run())
+    assert grader.seen == [episode.task for episode in found.episodes]
+    mean = found.means()["liked"]
+    assert (mean.mean, mean.n) == (1.0, 2)
+    assert "liked 1.000 (2 tasks)" in found.text()
+    assert found.setting == {"grader": Graded.about}

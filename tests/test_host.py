@@ -426,3 +426,38 @@ def test_a_pool_needs_a_host() -> None:
     """A size below 1 is refused."""
     with pytest.raises(ConfigError, match="at least 1"):
         HostPool(partial(InlineHost, LineEnv), size=0)
+
+
+@KINDS
+def test_counters_are_summed(kind: HostKind) -> None:
+    """Two hosts, three steps each: six in all, wherever they run, and told once."""
+
+    async def use(pool: HostPool) -> None:
+        async with pool.host() as one, pool.host() as other:
+            for host in (one, other):
+                await host.reset("start-3", seed=0)
+                for _ in range(3):
+                    await host.step("look")
+        assert await pool.stats() == {"steps": 6.0}
+        assert await pool.stats() == {}
+
+    async def run() -> None:
+        async with HostPool(lambda: kind(faulty("Counting"), GENEROUS), 2) as pool:
+            await use(pool)
+
+    asyncio.run(run())
+
+
+def test_counters_that_cannot_be_had() -> None:
+    """An environment without any has none; one that fails to tell is replaced, and episodes go on."""
+
+    async def run(factory: EnvFactory) -> dict[str, float]:
+        async with HostPool(lambda: InlineHost(factory), 1) as pool:
+            for _ in range(2):
+                async with pool.host() as host:
+                    await host.reset("start-3", seed=0)
+                found = await pool.stats()
+        return found
+
+    assert asyncio.run(run(LineEnv)) == {}
+    assert asyncio.run(run(faulty("Counting", mute=True))) == {}

@@ -181,8 +181,10 @@ async def _play(
             player(contender, config, head["temperature"], plan.tasks[0], partial.cost)
         )
         found, failures = await measure(plays, episodes, grader=grader, done=partial.done, watch=ended)
-        graded = {} if grader is None else {"grading": dict(grader.stats())}
-        return found, failures, cost() | graded, before + time.perf_counter() - start
+        told = {} if grader is None else {"grading": dict(grader.stats())}
+        if served := await plays.hosts.stats():
+            told["env_stats"] = served
+        return found, failures, cost() | told, before + time.perf_counter() - start
 
 
 def _readable(run: Trajectory) -> dict[str, Any]:

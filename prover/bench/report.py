@@ -74,9 +74,10 @@ def by_kind(result: Evaluation) -> Table:
     title = " ".join(filter(None, (key.suite or key.split, key.policy, f"T={result.temperature:g}", label)))
     table = _table("task type", "success in %", *names, "n", title=escape(title))
     for kind, part in result.by_kind().items():
-        means = part.means()
-        figures = ["\n".join(re.split(r" (?=[\[(])", part.shown(means[name]))) if name in means else "" for name in names]
-        table.add_row(escape(kind), percent(part.rate, part.interval()), *figures, str(part.n))
+        # The interval below the mean, so that a dozen of them stand beside each other.
+        figures = {name: re.sub(r" (?=[\[(])", "\n", part.shown(mean)) for name, mean in part.means().items()}
+        shown = (figures.get(name, "") for name in names)
+        table.add_row(escape(kind), percent(part.rate, part.interval()), *shown, str(part.n))
     return table
 
 

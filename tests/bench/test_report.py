@@ -1,11 +1,12 @@
 """What is shown of results: tables, differences, bars."""
 
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
 from rich.console import Console
 
-from prover.bench.report import comparison, print_all, progress, summary
+from prover.bench.report import by_kind, comparison, print_all, progress, summary
 from prover.bench.results import gathered
 from prover.evaluate import Episode, Evaluation
 from prover.records import Provenance
@@ -106,3 +107,16 @@ def test_a_bar_on_a_terminal_tells_success_and_failures() -> None:
         watch(3, 4, 1, 1)
     assert "shop [small]" in out.getvalue()
     assert "success 33%, FAILED 1" in out.getvalue()
+
+
+def test_task_types_have_intervals_and_the_label() -> None:
+    """Each figure has its own below it, and the title says which data it is of; 0, 1 and 2 of 3 are 1 on average."""
+    found = result("0001", kinds="aaab")
+    worth = {"t0": 0.0, "t1": 1.0, "t2": 2.0}
+    graded = [replace(e, metrics={"f1": worth[e.task]} if e.task in worth else {}) for e in found.episodes]
+    lines = shown([by_kind(replace(found, episodes=tuple(graded)))]).splitlines()
+    assert any(line.split() == ["shop", "small", "T=0.5", "mini"] for line in lines)
+    place = next(index for index, line in enumerate(lines) if line.split()[:1] == ["a"])
+    assert "1.000" in lines[place]
+    # Student's t: the standard error of 0, 1, 2 is 1 / sqrt(3), and 4.303 of them for 2 degrees of freedom.
+    assert lines[place + 1].split() == ["[-1.484,", "3.484]"]

@@ -14,6 +14,7 @@ from prover.envs.searchqa.engine import probe, section, shared_retriever
 from prover.envs.searchqa.episode import Episode, Move
 from prover.envs.searchqa.expert import Expert
 from prover.envs.searchqa.grader import SemanticGrader
+from prover.envs.searchqa.latency import Latency
 from prover.envs.searchqa.library import open_library
 from prover.envs.searchqa.names import merged, names, proposals
 from prover.envs.searchqa.outcome import outcome
@@ -25,6 +26,9 @@ from prover.retrieval.retriever import Passage, Retriever
 from prover.retriever_config import HttpRetrieverConfig
 from prover.sections import check
 from prover.spaces import UnicodeText
+
+_latency = Latency()
+"""Of all searches of this process."""
 
 
 class SearchQAEnv(gymnasium.Env[str, str]):
@@ -253,6 +257,10 @@ class SearchQAEnv(gymnasium.Env[str, str]):
             raise UnknownNameError(f"expected the id of a question, got {task!r}; tasks(split) lists them")
         return self.questions[task].text
 
+    def stats(self) -> dict[str, float]:
+        """How long the searches of this process took since the last call, see ``Latency.drain``."""
+        return _latency.drain()
+
     def grader(self, folder: Path) -> SemanticGrader | None:
         """Who says whether answers mean the same as the right ones; None where ``semantic`` asks nobody."""
         if self._semantic is None:
@@ -281,7 +289,9 @@ class SearchQAEnv(gymnasium.Env[str, str]):
 
     def _searched(self, now: Episode, query: str) -> Episode:
         """The state after a search."""
-        (hits,) = self._retriever().search([query], self._top_k)
+        retriever = self._retriever()
+        with _latency.of_a_search():
+            (hits,) = retriever.search([query], self._top_k)
         text, shown = show([hit.passage for hit in hits], self._format, self._budget)
         move = Move(kind="search", text=query, passages=tuple(passage.id for passage in shown))
         seen = (name for passage in shown for name in [*names(passage.title), *names(passage.text)])

@@ -7,9 +7,16 @@ from typing import Any
 import pytest
 
 from prover.cli import main
+from prover.envs.searchqa.library import open_library
+from prover.envs.searchqa.names import names
 from prover.evaluate import Evaluation
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def write_lines(file: Path, rows: list[dict[str, Any]]) -> None:
+    """Write one JSON value a line."""
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def run(*words: object) -> int:
@@ -70,29 +77,56 @@ def shown(folder: Path) -> dict[str, set[str]]:
     return found
 
 
+def easy(folder: Path) -> Path:
+    """Made-up questions in a folder, each answered by any name that a search for its subject shows."""
+    library = open_library("generated")
+    texts = {passage.title: passage.text for passage in library.passages()}
+    for split in ("train", "test"):
+        questions = [library.questions[name] for name in library.splits[split][:6]]
+        shown = {q.id: [name for title in q.supports for name in names(texts[title])] for q in questions}
+        rows = [
+            {"id": q.id, "question": q.text, "answers": [name for name in shown[q.id] if name not in names(q.text)]}
+            for q in questions
+        ]
+        write_lines(folder / f"{split}.jsonl", rows)
+    return folder
+
+
 def test_a_run_sees_the_same_passages_from_first_to_last(start: Path, drifting: Any, tmp_path: Path) -> None:
     """Worker processes, continuations, the resumed run and the judges after it share what a server said first."""
     folder = tmp_path / "run"
-    sizes = ["rollout.groups=2", "rollout.group_size=4", "rollout.concurrency=2", "verify.continuations=2"]
+    sizes = ["rollout.groups=4", "rollout.group_size=8", "rollout.concurrency=2", "verify.continuations=2"]
     measured = ["evaluation.episodes=4", "evaluation.temperatures=[1.0]", "checkpoint.groups=2"]
     words = [f"policy.path={start}", "rollout.isolation=process", "verify.eligible_max=4", *sizes, *measured]
-    server = ["env.retriever.kind=http", f"env.retriever.url={drifting.url}", "judge.kind=random_segment"]
+    server = [
+        "env.retriever.kind=http",
+        f"env.retriever.url={drifting.url}",
+        "judge.kind=random_segment",
+        f"env.data={easy(tmp_path)}",
+    ]
     config = EXAMPLES / "searchqa.yaml"
     assert run("train", config, *words, *server, "optim.updates=1", "--run", folder) == 0
     assert (folder / "retrieval.sqlite").is_file()
     assert "cache_path: null" in (folder / "config.yaml").read_text()
     probes, first = drifting.asked[:2], set(drifting.asked[2:])
     assert len(set(probes)) == 1  # Before torch is loaded, and before the policy is.
+    (metrics,) = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    assert metrics["measured"] > 0
+    assert metrics["env_stats"]["searches"] >= len(shown(folder)) > 0  # Of all worker processes.
     drifting.asked.clear()
     assert run("train", config, *words, *server, "optim.updates=2", "--run", folder, "--resume") == 0
     assert not first & set(drifting.asked[2:])
     assert {len(texts) for texts in shown(folder).values()} == {1}
     first |= set(drifting.asked[2:])
     drifting.asked.clear()
-    assert run("judge", folder, "--continuations", "2") in (0, 2)  # 2: no group had both outcomes.
+    assert run("judge", folder, "--continuations", "2") == 0
     assert not first & set(drifting.asked[1:])
-    assert run("eval", config, *words, *server, "--policy", "random", "--out", tmp_path / "out") == 0
+    assert (
+        run("eval", config, *words, *server, "--policy", "random", "--episodes", "16", "--out", tmp_path / "out") == 0
+    )
     assert (tmp_path / "out" / "retrieval.sqlite").is_file()
+    (result,) = (tmp_path / "out").glob("*.json")
+    assert Evaluation.load(result).setting["env_stats"]["searches_failed"] == 0
 
 
 @pytest.mark.parametrize("command", ["train", "eval"])
