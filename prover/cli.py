@@ -211,6 +211,32 @@ def _check_judges(sections: Mapping[str, JudgeConfig]) -> None:
         raise typer.Exit(1)
 
 
+@app.command(name="diagnose")
+def diagnose_task(
+    words: Words = None,
+    batches: Annotated[int, typer.Option("--batches", min=1, help="Batches to sample at the start policy.")] = 64,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the results; goes on there.", show_default=False)
+    ] = None,
+) -> None:
+    """Tell, before training, whether verified credit can pay, and with which judge."""
+    path, overrides = _config_and_overrides(words)
+    config = load_config(path, overrides)
+    preflight.check_config(config)
+    folder = out or Path("runs") / f"diagnosis-{time.strftime('%Y%m%d-%H%M%S')}"
+
+    from prover.diagnosis.diagnose import Diagnosis, diagnose
+    from prover.diagnosis.table import print_summary
+
+    plan = Diagnosis(config=config, out=folder, batches=batches)
+    try:
+        summary = diagnose(plan, watch=lambda done, total: print(f"{done} of {total} batches", flush=True))
+    except KeyboardInterrupt:
+        print(f"stopped; the same command with --out {folder} goes on", file=sys.stderr)
+        raise typer.Exit(130) from None
+    print_summary(summary, folder)
+
+
 @app.command(name="check-env")
 def check_env(
     name: Annotated[str, typer.Argument(help="As in env.kind: a shipped name, module:Class, or a Gymnasium id.")],
