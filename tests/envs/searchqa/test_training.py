@@ -41,6 +41,8 @@ def test_training(start: Path, method: str, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     sizes = ["optim.updates=1", "rollout.groups=2", "rollout.group_size=4", "verify.continuations=2"]
     measured = ["evaluation.episodes=8", "evaluation.temperatures=[1.0]"]
+    said = {"kind": "prover.testing:ScriptedBackend", "options": {"replies": ['{"same": true}'], "repeat": True}}
+    measured.append(f"env.semantic={json.dumps({'backend': said})}")
     words = [f"method={method}", f"policy.path={start}", *sizes, *measured]
     assert run("train", EXAMPLES / "searchqa.yaml", *words, "--run", folder) == 0
     episodes = [json.loads(line) for line in (folder / "trajectories.jsonl").read_text().splitlines()]
@@ -50,7 +52,12 @@ def test_training(start: Path, method: str, tmp_path: Path) -> None:
     result = Evaluation.load(sorted((folder / "evaluations").glob("*.json"))[-1])
     assert result.provenance.manifest["label"] == "SearchQA-generated"
     assert set(result.by_kind()) <= {"one_hop", "two_hop"}
-    assert {"em", "f1", "searches", "gold_retrieved"} <= set(result.means())
+    assert {"em", "f1", "searches", "gold_retrieved", "semantic"} <= set(result.means())
+    # Everything means the same to this grader: whoever answered, and only in evaluations.
+    assert result.means()["semantic"].mean > result.rate
+    assert result.setting["grader"]["model"] == "prover.testing:ScriptedBackend"
+    assert (folder / "semantic.jsonl").is_file()
+    assert all(episode["success"] == episode["reward"] for episode in episodes)
 
 
 def test_evaluation_on_a_folder_in_tags(start: Path, folder: Path, tmp_path: Path) -> None:
