@@ -129,8 +129,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
     reports = [report for some in terminalreporter.stats.values() for report in some]
     found = [dict(getattr(report, "user_properties", ())).get(plugin.PROPERTY) for report in reports]
-    terminalreporter.section("benchmark suites")
-    for line in plugin.summary_lines(config, [path for path in found if path]):
+    lines = [*plugin.summary_lines(config, [path for path in found if path])]
+    if lines:
+        terminalreporter.section("benchmark suites")
+    for line in lines:
         terminalreporter.write_line(line)
 
 

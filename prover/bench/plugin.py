@@ -14,7 +14,7 @@ from rich.console import Console
 from prover.bench import measurement, report, results
 from prover.bench.contender import Contender, contender
 from prover.bench.suite import SuiteConfig, fits, load_suite, no_such_suite
-from prover.errors import ProverError
+from prover.errors import DataError, ProverError
 from prover.evaluate import Evaluation
 
 PROPERTY = "prover_result"
@@ -92,9 +92,12 @@ def check_options(config: pytest.Config) -> None:
     """Check, after collection, that every suite that was asked for exists, and that there is a place for results.
 
     Raises:
-        UsageError: one does not, or there is nothing to resume.
+        UsageError: one does not, a number is below 1, or there is nothing to resume.
     """
     known = session_of(config).known
+    for name in ("episodes", "seeds"):
+        if (given := option(config, name)) is not None and given < 1:
+            raise pytest.UsageError(f"expected a number of {name} of at least 1, got {given}; raise --{name}")
     for wanted in option(config, "suite") or ():
         if not any(fits(name, wanted) for name in known):
             raise pytest.UsageError(str(no_such_suite(wanted, known)))
@@ -205,8 +208,12 @@ def summary_lines(config: pytest.Config, paths: list[str]) -> Iterator[str]:
     written = StringIO()
     shown = Console(file=written, width=max(120, config.get_terminal_writer().fullwidth))
     if paths:
-        found = results.gathered(Evaluation.load(Path(path)) for path in paths)
-        report.print_all(report.summary(found), shown)
+        try:
+            found = results.gathered(Evaluation.load(Path(path)) for path in paths)
+        except DataError as error:  # Two manifests of one name; each result is on disk.
+            shown.print(f"no table: {error}", markup=False, highlight=False)
+        else:
+            report.print_all(report.summary(found), shown)
     yield from written.getvalue().rstrip().splitlines()
     folder = config.option.prover_out
     if folder and Path(folder).is_dir():

@@ -1,5 +1,6 @@
 """Result files: where they lie, how they are read and put side by side."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +40,11 @@ def key_of(result: Evaluation) -> Key:
 
 
 def gathered(results: Iterable[Evaluation]) -> dict[Key, Evaluation]:
-    """Results by what they are of: other seeds are joined, of equal seeds the last one counts."""
+    """Results by what they are of: other seeds are joined, of equal seeds the last one counts.
+
+    Raises:
+        DataError: results with other seeds differ in more than that, such as in the version of their suite.
+    """
     by_seed: dict[Key, dict[object, Evaluation]] = {}
     for result in results:
         by_seed.setdefault(key_of(result), {})[result.setting.get("seed")] = result
@@ -47,6 +52,11 @@ def gathered(results: Iterable[Evaluation]) -> dict[Key, Evaluation]:
     for key, seeds in by_seed.items():
         first, *others = seeds.values()
         for other in others:
+            if odd := _apart(first, other):
+                raise DataError(
+                    f"expected results of {key.suite or key.split} that differ in their seed alone, got {odd}; keep "
+                    "them in folders of their own, or name the files"
+                )
             first = first.joined(other)
         found[key] = first
     return found
@@ -71,6 +81,21 @@ def read(path: Path) -> dict[Key, Evaluation]:
             "interrupted measurement with --resume."
         )
     return found
+
+
+def _apart(first: Evaluation, other: Evaluation) -> str:
+    """In what, besides seeds, two results differ that are to be one, in words; empty if in nothing."""
+    sides = []
+    for setting in (first.setting, other.setting):
+        suite = setting.get("suite", {})
+        own = {name: setting.get(name) for name in ("env", "tasks", "rules", "policy", "grader", "leak")}
+        # Not the digest: the seeds of a manifest enter it.
+        sides.append({"version": suite.get("version")} | own)
+    one, two = sides
+    # What was just measured has tuples where a file has lists.
+    return "; ".join(
+        f"{name} {one[name]} and {two[name]}" for name in one if json.dumps(one[name]) != json.dumps(two[name])
+    )
 
 
 def pairs(before: dict[Key, Evaluation], after: dict[Key, Evaluation]) -> list[tuple[Evaluation, Evaluation]]:

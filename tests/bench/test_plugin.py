@@ -148,6 +148,14 @@ def test_unknown_names_are_usage_errors(walks: Path, run: Run) -> None:
     assert "expected a run to resume" in shown
 
 
+@pytest.mark.parametrize("option", ["episodes", "seeds"])
+def test_numbers_below_one_are_usage_errors(walks: Path, run: Run, option: str) -> None:
+    """They would mean the default, or nothing at all."""
+    code, shown = run(walks, "--suite", "walk_short", "--policy", "random", f"--{option}", "0")
+    assert code == pytest.ExitCode.USAGE_ERROR, shown
+    assert f"expected a number of {option} of at least 1, got 0; raise --{option}" in shown
+
+
 def test_workers_of_xdist_share_one_folder(walks: Path) -> None:
     """Measurements are spread over processes, and their results stand in one table."""
     code, shown = run_apart(walks, "--suite", "walk_short", "--policy", "random", "--seeds", "2", "-n", "2")

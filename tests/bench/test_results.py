@@ -1,5 +1,6 @@
 """Result files: names, and what is joined and paired."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,23 @@ def test_seeds_are_joined_and_tasks_count_once() -> None:
     best = found.pass_at(2)
     assert best is not None
     assert (best.mean, best.n) == (1.0, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"suite": {"name": "walk", "version": 2}}, "version 1 and 2"),
+        ({"rules": {"max_turns": 1}}, r"rules .*9.* and .*1"),
+        ({"policy": {"name": "p", "kind": "hf", "fingerprint": "b"}}, "policy .* and .*'fingerprint': 'b'"),
+    ],
+)
+def test_seeds_of_something_else_are_not_joined(change: dict[str, Any], message: str) -> None:
+    """A folder may hold results of before and after a change; they are no one figure."""
+    known = {"suite": {"name": "walk", "version": 1}, "rules": {"max_turns": 9}}
+    first, second = (replace(one, setting=dict(one.setting) | known) for one in (result(seed=0), result(seed=1)))
+    assert len(gathered([first, second])) == 1
+    with pytest.raises(DataError, match=f"differ in their seed alone, got {message}"):
+        gathered([first, replace(second, setting=dict(second.setting) | change)])
 
 
 def test_of_equal_seeds_the_last_counts() -> None:
