@@ -90,7 +90,7 @@ class Evaluation:
         mean = clustered_mean(outcomes)
         if mean.low is None or mean.high is None:
             return None
-        if mean.se == 0 and mean.mean in (0.0, 1.0):  # All alike tells no spread: Wilson's, as if of one episode each.
+        if mean.se == 0:  # All alike tells no spread: Wilson's, as if of one episode each.
             return wilson(round(mean.mean * mean.n), mean.n)
         return max(0.0, mean.low), min(1.0, mean.high)
 
@@ -363,9 +363,14 @@ async def evaluate(
 
 
 def percent(rate: float | None, interval: tuple[float, float] | None) -> str:
-    """A rate with its interval, in percent, e.g. ``24.0 [20.8, 27.6]``; ``n/a`` without episodes."""
-    if rate is None or interval is None:
+    """A rate with its interval, in percent, e.g. ``24.0 [20.8, 27.6]``; ``n/a`` without episodes.
+
+    One task that was played several times has a rate and no interval: ``75.0 [n/a]``.
+    """
+    if rate is None:
         return "n/a"
+    if interval is None:
+        return f"{100 * rate:.1f} [n/a]"
     return number(100 * rate, (100 * interval[0], 100 * interval[1]), digits=1)
 
 

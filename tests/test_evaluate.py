@@ -307,6 +307,19 @@ def test_values_that_are_all_alike_have_no_interval() -> None:
     assert whole.interval() == pytest.approx((0.7225, 1.0), abs=5e-5)
 
 
+def test_rates_that_are_all_alike_are_not_certain() -> None:
+    """Every one of ten tasks is solved in one of two episodes: Wilson's interval of 5 of 10, not one without width."""
+    found = of(*(episode(f"t{number}", success) for number in range(10) for success in (True, False)))
+    assert found.interval() == pytest.approx((0.2366, 0.7634), abs=5e-5)
+
+
+def test_one_task_has_a_rate_without_an_interval() -> None:
+    """Three successes of four episodes of a task tell nothing of other tasks."""
+    found = of(*(episode("t", success) for success in (True, True, True, False)))
+    assert found.interval() is None
+    assert found.text() == "success 75.0 [n/a] %, n=4"
+
+
 def test_every_task_counts_the_same() -> None:
     """One task is solved in all of three episodes, another in none of one: the rate is a half, not three quarters."""
     found = of(*[episode("a", True)] * 3, episode("b", False))

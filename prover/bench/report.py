@@ -91,6 +91,9 @@ def comparison(pairs: Iterable[tuple[Evaluation, Evaluation]]) -> list[Renderabl
         rows = {"success": compare(before, after)} | compare_means(before, after)
         for name, found in rows.items():
             table.add_row(key.suite or key.split, heat, name, *_row(found, success=name == "success"))
+        played = before.by_task().keys() | after.by_task().keys()
+        if left := len(played) - rows["success"].difference.n:
+            notes.append(f"{key.suite or key.split}: {left} of {len(played)} tasks have results on one side only.")
         if odd := differing_rules(before, after):
             notes.append(f"{key.suite or key.split}: the sides played differently ({'; '.join(odd)}).")
     return [table, *notes]
@@ -107,7 +110,10 @@ def print_all(shown: Iterable[RenderableType], console: Console | None = None) -
 def _row(found: Comparison, *, success: bool) -> tuple[str, ...]:
     scale, digits = (100, 1) if success else (1, 3)
     mean, low, high = (found.difference.mean, found.difference.low, found.difference.high)
-    bounds = "" if low is None or high is None else f" [{scale * low:+.{digits}f}, {scale * high:+.{digits}f}]"
+    # Where all tasks differ alike, they tell no spread.
+    bounds = ""
+    if found.difference.se and low is not None and high is not None:
+        bounds = f" [{scale * low:+.{digits}f}, {scale * high:+.{digits}f}]"
     return (
         f"{scale * found.before:.{digits}f}",
         f"{scale * found.after:.{digits}f}",

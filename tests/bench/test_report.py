@@ -81,8 +81,17 @@ def test_differences_are_named_or_not_shown() -> None:
         comparison([(result("00000000", rules={"decoding": "free"}), result("11111111", rules={"decoding": "x"}))])
     )
     assert "+100.0" in strong
+    # All eight differ alike, which tells no spread.
+    assert "[+100.0" not in strong
     assert "higher" in strong
     assert "shop: the sides played differently (decoding: free, x)." in strong
+
+
+def test_tasks_of_one_side_only_are_told() -> None:
+    """Of four tasks that were played at all, two were played on both sides."""
+    whole, part = result("1010"), result("10")
+    assert "shop: 2 of 4 tasks have results on one side only." in shown(comparison([(whole, part)]))
+    assert "one side only" not in shown(comparison([(whole, whole)]))
 
 
 def test_rewards_stand_below_success() -> None:
