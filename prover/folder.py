@@ -69,15 +69,9 @@ class RunFolder:
         if resume:
             _check_same(self.path / "config.yaml", config)
         new = not self.path.exists()
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=self.path).close()
-            if new:
-                self.path.rmdir()
-        except OSError as error:
-            raise ConfigError(
-                f"expected a folder that can be written at {self.path}, got {error}; choose another with --run PATH"
-            ) from error
+        make_writable(self.path, "--run PATH")
+        if new:
+            self.path.rmdir()
 
     @property
     def evaluations(self) -> Path:
@@ -137,6 +131,25 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError(f"expected a value that JSON knows, got {type(value).__name__}; convert it before it is logged")
+
+
+def make_writable(path: Path, option: str) -> None:
+    """Make a folder, with those above it, and check that files can be written there.
+
+    Args:
+        path: the folder.
+        option: how to choose another, e.g. ``--out DIR``.
+
+    Raises:
+        ConfigError: it cannot be made or written.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path).close()
+    except OSError as error:
+        raise ConfigError(
+            f"expected a folder that can be written at {path}, got {error}; choose another with {option}"
+        ) from error
 
 
 def versions() -> dict[str, str]:

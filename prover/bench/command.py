@@ -11,6 +11,7 @@ from prover.bench.contender import Contender, contender, of_config
 from prover.bench.suite import is_manifest, load_suite
 from prover.config import effective_yaml, load_config
 from prover.evaluate import Evaluation
+from prover.folder import make_writable
 
 
 def evaluate(
@@ -59,7 +60,7 @@ def evaluate(
         )
     if who.kind == "hf":
         preflight.check_packages()
-    folder.mkdir(parents=True, exist_ok=True)
+    make_writable(folder, "--out DIR")
     (folder / f"{plan.name}.config.yaml").write_text(effective_yaml(plan.rules), encoding="utf-8")
     console, found = Console(), []
     for temperature in heats if who.sampled else heats[:1]:

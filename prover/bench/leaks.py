@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prover.errors import DataError
+from prover.errors import ConfigError, DataError, EnvError, ProverError
 from prover.protocols import TextEnv
 
 OPENINGS = 1000
@@ -48,9 +48,13 @@ def overlap(env: TextEnv, tested: Sequence[str], split: str, trained_on: Sequenc
         tested: ids of the tasks that are tested on.
         split: their split.
         trained_on: other splits.
+
+    Raises:
+        ConfigError: the environment cannot list one of them.
+        EnvError: it cannot tell the text of a task.
     """
     text = _text_of(env)
-    trained = list(dict.fromkeys(task for name in trained_on for task in env.tasks(name)))
+    trained = list(dict.fromkeys(task for name in trained_on for task in _listed(env, name)))
     known = set(trained)
     ids = tuple(task for task in tested if task in known)
     if trained and not hasattr(env, "goal"):
@@ -76,12 +80,32 @@ def refuse(found: Overlap, *, allowed: bool) -> str | None:
     return found.text
 
 
+def _listed(env: TextEnv, split: str) -> Sequence[str]:
+    try:
+        return env.tasks(split)
+    except ProverError:
+        raise
+    except Exception as error:
+        raise ConfigError(
+            f"expected a split whose tasks can be listed for the leak check, got {split!r}: {type(error).__name__}: "
+            f"{error}; check `trained_on` of the suite, or env.split of the config"
+        ) from error
+
+
 def _text_of(env: TextEnv) -> Callable[[str], str]:
     """A task's text as it is compared."""
     goal: Callable[[str], Any] | None = getattr(env, "goal", None)
 
     def text(task: str) -> str:
-        said = goal(task) if goal is not None else env.reset(seed=0, options={"task": task})[0]
+        try:
+            said = goal(task) if goal is not None else env.reset(seed=0, options={"task": task})[0]
+        except ProverError:
+            raise
+        except Exception as error:
+            raise EnvError(
+                f"expected the text of task {task!r} for the leak check, got {type(error).__name__}: {error}; mend the "
+                "environment, or leave the task out of its split"
+            ) from error
         return " ".join(str(said).casefold().split())
 
     return text

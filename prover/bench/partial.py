@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from prover.errors import ConfigError, DataError
 from prover.evaluate import Episode
+from prover.folder import make_writable
 from prover.records import Failure
 
 _COMPARED = ("suite", "env", "tasks", "rules", "policy", "grader", "episodes", "seed", "temperature", "leak")
@@ -25,7 +26,8 @@ class Partial:
         resume: go on with what lies there.
 
     Raises:
-        ConfigError: a measurement was begun there and is not to be resumed, or was one of something else.
+        ConfigError: a measurement was begun there and is not to be resumed, or was one of something else; or nothing
+            can be written there.
         DataError: what lies there is no such file.
     """
 
@@ -45,7 +47,7 @@ class Partial:
                     "or choose another place with --out"
                 )
             lines += self._read(head)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_writable(path.parent, "--out DIR")
         # Rewritten, since its last line may have been cut in the middle.
         aside = path.with_suffix(".aside")
         aside.write_text("".join(line + "\n" for line in lines), encoding="utf-8")

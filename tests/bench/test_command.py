@@ -49,3 +49,12 @@ def test_mistakes_leave_nothing_behind(manifest: Callable[..., Path], tmp_path: 
     with pytest.raises(ConfigError, match="unknown key 'max_turn'"):
         evaluate(manifest(), ["max_turn=2"], "random", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_place_that_is_no_folder_is_refused(manifest: Callable[..., Path], tmp_path: Path) -> None:
+    """As is one that cannot be written, before anything is played."""
+    (tmp_path / "file").touch()
+    with pytest.raises(
+        ConfigError, match=r"expected a folder that can be written at .*; choose another with --out DIR"
+    ):
+        evaluate(manifest(), [], "random", tmp_path / "file")

@@ -7,7 +7,7 @@ import pytest
 
 from prover.bench import leaks
 from prover.bench.leaks import OPENINGS, overlap, refuse
-from prover.errors import DataError
+from prover.errors import ConfigError, DataError, EnvError
 from prover.testing import LineEnv
 
 
@@ -97,3 +97,22 @@ def test_openings_are_capped_and_goals_are_not(monkeypatch: pytest.MonkeyPatch) 
     assert opened.inner.opened[:4] == ["task-0", "task-5", "task-10", "task-15"]
     assert overlap(told, told.tasks("test"), "test", ["train"]).compared == 20
     assert OPENINGS == 1000
+
+
+def test_a_split_that_cannot_be_listed_is_named() -> None:
+    """Most likely it is misspelt."""
+    env = Numbered({"test": range(5), "train": range(5, 12)})
+    with pytest.raises(ConfigError, match=r"got 'trian': KeyError: 'trian'; check `trained_on`"):
+        overlap(env, env.tasks("test"), "test", ["trian"])
+
+
+def test_a_task_that_cannot_be_opened_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment that fails in the check is told with the task."""
+    env = WithoutGoals({"test": range(5), "train": range(5, 12)})
+
+    def goal(task: str) -> str:
+        raise RuntimeError("worn out")
+
+    monkeypatch.setattr(env.inner, "goal", goal)
+    with pytest.raises(EnvError, match="text of task 'task-5' for the leak check, got RuntimeError: worn out"):
+        overlap(env, env.tasks("test"), "test", ["train"])
