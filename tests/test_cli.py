@@ -335,3 +335,49 @@ def test_an_interrupted_comparison_says_how_it_goes_on(
     Path("old/config.yaml").write_text(effective_yaml(load_config(None, ["env.kind=line", model])))
     assert run("judge", "old") == 130
     assert capsys.readouterr().err == "stopped; the same command goes on\n"
+
+
+@pytest.fixture
+def diagnoses(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What reaches the diagnosis, which is left out, and then what is printed of it."""
+    seen: list[Any] = []
+    logic, table = ModuleType("prover.diagnosis.diagnose"), ModuleType("prover.diagnosis.table")
+
+    def diagnose(plan: Any, watch: Any) -> str:
+        watch(2, 5)
+        seen.append(plan)
+        return "summary"
+
+    logic.__dict__.update(Diagnosis=SimpleNamespace, diagnose=diagnose)
+    table.__dict__["print_summary"] = lambda summary, out: seen.append((summary, out))
+    monkeypatch.setitem(sys.modules, "prover.diagnosis.diagnose", logic)
+    monkeypatch.setitem(sys.modules, "prover.diagnosis.table", table)
+    return seen
+
+
+def test_diagnose_hands_on_config_batches_and_folder(
+    model: str, diagnoses: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Overrides reach the config; without a folder one is made up beside the runs."""
+    words = ["env.kind=line", model, "verify.continuations=3"]
+    assert run("diagnose", *words, "--batches", "5", "--out", "there") == 0
+    plan, printed = diagnoses
+    assert (plan.config.verify.continuations, plan.batches, plan.out) == (3, 5, Path("there"))
+    assert printed == ("summary", Path("there"))
+    assert "2 of 5 batches" in capsys.readouterr().out
+    assert run("diagnose", *words) == 0
+    assert diagnoses[2].batches == 64
+    assert re.fullmatch(r"runs/diagnosis-\d{8}-\d{6}", str(diagnoses[2].out))
+
+
+def test_an_interrupted_diagnosis_says_how_it_goes_on(
+    model: str, diagnoses: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C ends it without a traceback and names the folder, also one that was made up."""
+
+    def stop(plan: Any, watch: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules["prover.diagnosis.diagnose"], "diagnose", stop)
+    assert run("diagnose", "env.kind=line", model) == 130
+    assert re.fullmatch(r"stopped; the same command with --out runs/diagnosis-\S+ goes on\n", capsys.readouterr().err)
