@@ -8,6 +8,7 @@ not taught, so that the policy meets states that the expert avoids and learns ho
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -19,10 +20,11 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from prover import build, stage
 from prover.config import SftConfig
-from prover.errors import ConfigError, DataError
+from prover.errors import ConfigError, DataError, TokenError
 from prover.objective import token_logprobs
 from prover.policies.codec import HFCodec
 from prover.policies.hf import HFPolicy
+from prover.policies.trie import choice_trie
 from prover.policies.words import build_tokenizer
 from prover.protocols import Codec, TextEnv
 from prover.records import Completion, TokenRow
@@ -75,6 +77,8 @@ class Demonstration:
     """Observation after each action."""
     taught: tuple[bool, ...]
     """Whether the action is the expert's own."""
+    choices: tuple[tuple[str, ...], ...] = ()
+    """The admissible actions before each action; empty where they were not kept."""
 
 
 def demonstrate(env: TextEnv, task: str, *, seed: int, noise: float, max_turns: int) -> Demonstration | None:
@@ -92,10 +96,12 @@ def demonstrate(env: TextEnv, task: str, *, seed: int, noise: float, max_turns: 
     actions: list[str] = []
     results: list[str] = []
     taught: list[bool] = []
+    choices: list[tuple[str, ...]] = []
     while len(actions) < max_turns:
         action, own = player.act(observation, info), True
         if rng.random() < noise:
             action, own = str(rng.choice(info["admissible_actions"])), False
+        choices.append(tuple(info.get("admissible_actions") or (action,)))
         observation, _, terminated, truncated, info = env.step(action)
         actions.append(action)
         results.append(observation)
@@ -105,7 +111,12 @@ def demonstrate(env: TextEnv, task: str, *, seed: int, noise: float, max_turns: 
     if not info["success"]:
         return None
     return Demonstration(
-        task=task, opening=opening, actions=tuple(actions), results=tuple(results), taught=tuple(taught)
+        task=task,
+        opening=opening,
+        actions=tuple(actions),
+        results=tuple(results),
+        taught=tuple(taught),
+        choices=tuple(choices),
     )
 
 
@@ -177,15 +188,35 @@ def read_turns(path: Path, tasks: Sequence[str]) -> list[Demonstration]:
     return found
 
 
-def token_row(codec: Codec, shown: Demonstration, write: Callable[[str], str] = str) -> TokenRow:
-    """A demonstration as a token row whose taught actions are marked to be trained on."""
+def token_row(
+    codec: Codec, shown: Demonstration, write: Callable[[str], str] = str, *, admissible: bool = False
+) -> TokenRow:
+    """A demonstration as a token row whose taught actions are marked to be trained on.
+
+    With ``admissible`` each is a choice among the admissible actions, so far as the codec can say them.
+    """
     transcript = Transcript.open(codec, system="", observation=shown.opening, temperature=1.0)
-    for action, result, own in zip(shown.actions, shown.results, shown.taught, strict=True):
+    for turn, (action, result, own) in enumerate(zip(shown.actions, shown.results, shown.taught, strict=True)):
         ids = codec.action(write(action))
-        transcript.sampled(Completion(ids=ids, logprobs=(0.0,) * len(ids), finish="stop"), trained=own)
+        support = _support(codec, ids, [write(choice) for choice in shown.choices[turn]]) if admissible else None
+        completion = Completion(ids=ids, logprobs=(0.0,) * len(ids), finish="stop", support=support)
+        transcript.sampled(completion, trained=own)
         transcript.observed(result)
     (row,) = transcript.rows()
     return row
+
+
+def _support(codec: Codec, ids: tuple[int, ...], texts: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    """Per token of ``ids`` the tokens that could have stood there, if it is one of ``texts``."""
+    choices = {ids}
+    for text in texts:
+        with suppress(TokenError):  # what cannot be said is no choice
+            choices.add(codec.action(text))
+    node, support = choice_trie(tuple(sorted(choices)), codec.eos_ids), []
+    for id_ in ids:
+        support.append(node.ids)
+        node = node.children[id_]
+    return tuple(support)
 
 
 def batches(rows: Sequence[TokenRow], batch_tokens: int, rng: np.random.Generator) -> list[list[TokenRow]]:
@@ -203,7 +234,9 @@ def batches(rows: Sequence[TokenRow], batch_tokens: int, rng: np.random.Generato
 def renamed(row: TokenRow, names: NDArray[np.int64], rng: np.random.Generator) -> TokenRow:
     """The row with the token ids ``names`` put in each other's place, everywhere alike; shape (n_names,)."""
     others = dict(zip(names.tolist(), rng.permutation(names).tolist(), strict=True))
-    return replace(row, ids=np.array([others.get(id_, id_) for id_ in row.ids.tolist()], dtype=row.ids.dtype))
+    ids = np.array([others.get(id_, id_) for id_ in row.ids.tolist()], dtype=row.ids.dtype)
+    support = tuple(among and tuple(others.get(id_, id_) for id_ in among) for among in row.support)
+    return replace(row, ids=ids, support=support)
 
 
 def new_model(config: SftConfig, tokenizer: Any) -> Qwen3ForCausalLM:
@@ -257,7 +290,7 @@ def run(config: SftConfig, *, watch: Callable[[str, Mapping[str, Any]], None] = 
         (action for one in shown for action in one.actions),
     )
     policy = HFPolicy(new_model(config, tokenizer), HFCodec(tokenizer))
-    rows = [token_row(policy.codec, one) for one in shown]
+    rows = [token_row(policy.codec, one, admissible=config.decoding == "admissible") for one in shown]
     model, rng = policy.model, generator(config.seed, _ORDER)
     optimizer = torch.optim.AdamW(model.parameters(), lr=config.lr, betas=(0.9, 0.95), weight_decay=0.01)
     words: dict[str, int] = tokenizer.get_vocab()

@@ -140,6 +140,26 @@ def test_a_taught_policy_solves_what_it_was_shown(tmp_path: Path) -> None:
     assert asyncio.run(play()) >= 0.9
 
 
+def test_a_choice_is_taught_among_the_admissible_actions() -> None:
+    """The first token of "right" could have begun "left" or "look", the next ones follow; unlisted steps are free."""
+    codec = ToyCodec()
+    shown = demonstrate(TaughtLineEnv(), "start-8", seed=0, noise=0.0, max_turns=5)
+    assert shown is not None
+    assert shown.choices == (("left", "look", "right"),)
+    row = token_row(codec, shown, admissible=True)
+    ids = codec.action("right")
+    starts = sorted({codec.action(action)[0] for action in ("left", "look", "right")})
+    expected = [tuple(starts), *((id_,) for id_ in ids[1:])]
+    assert [among for among in row.support if among is not None] == expected
+    free = token_row(codec, shown)
+    assert set(free.support) == {None}
+    names = np.array(starts)
+    for seed in range(9):
+        changed = renamed(row, names, generator(seed))
+        places = np.flatnonzero(changed.loss_mask).tolist()
+        assert all(changed.ids[place] in (changed.support[place] or ()) for place in places)
+
+
 def test_names_change_places_everywhere_alike() -> None:
     """Names are permuted among themselves: equal ones stay equal, everything else stays as it is."""
     codec = ToyCodec()

@@ -1,20 +1,25 @@
-"""Brief pages: what a shopper reads, in a third of the words, for policies that read little.
+"""Brief pages: what a shopper reads, in a quarter of the words, for small policies.
 
-The goal is told on the start page alone, titles are cut, prices are whole dollars, and what every page of a kind has
-(its buttons) is not written down. A product's id stands behind what is told of it. Unlike ``text``, the page of a
-product shows which options were chosen; it then leaves out the other values of the option.
+A policy of a million parameters can choose and copy, but hardly compare a page of titles with a goal. So brief pages do
+the comparing, with nothing but the texts that the shopper sees: of a title (a description, a feature) they keep the
+words that the goal has too, and their number; of an option the values that the goal's text names, where it names any.
+The goal itself is told on the start page alone, and the buttons that every page of a kind has are not written down. A
+product's id stands behind what is told of it, chosen options are shown, and whatever stands behind ``pick`` can be
+clicked.
 
-What can be clicked is the same as ever.
+Which clicks a page takes is the same as ever, and so is what they lead to.
 """
 
+import re
+from functools import lru_cache
 from math import ceil
 
+from prover.envs.webshop.analysis import STOP_WORDS, terms
 from prover.envs.webshop.product import Product
 from prover.envs.webshop.session import Session
 from prover.envs.webshop.shop import WINDOW, Shop
 
-TITLE_WORDS = 8
-"""Words that are kept of a title, a description or a feature."""
+_PICK = "pick"
 
 
 def brief(shop: Shop, session: Session) -> str:
@@ -26,36 +31,53 @@ def brief(shop: Shop, session: Session) -> str:
     >>> brief(shop, found).splitlines()[0]
     'page 1 of 2'
     """
+    goal = shop.goals[session.task].text.lower()
     if session.page == "index":
         return shop.goals[session.task].text
     if session.page == "results":
         found = shop.search(session.query)
         shown = found[(session.number - 1) * WINDOW : session.number * WINDOW]
         lines = [f"page {session.number} of {ceil(len(found) / WINDOW)}"]
-        lines += [f"{_offer(shop.products[asin])} {asin.lower()}" for asin in shown]
+        lines += [f"{_offer(shop.products[asin], goal)} {_PICK} {asin.lower()}" for asin in shown]
         return "\n".join(lines)
     product = shop.products[session.asin]
     if session.page == "item":
-        return _item(product, dict(session.options))
+        return _item(product, dict(session.options), goal)
     if session.page == "description":
-        return f"description: {_cut(product.description)}"
+        return f"description: {_shared(product.description, goal)}"
     if session.page == "features":
-        return "\n".join(["features:", *(_cut(bullet) for bullet in product.bullets)])
+        return "\n".join(["features:", *(_shared(bullet, goal) for bullet in product.bullets)])
     if session.page == "reviews":
         return "reviews: none"
     return f"bought, score {session.reward:.2f}"
 
 
-def _item(product: Product, chosen: dict[str, str]) -> str:
-    lines = [f"item: {_offer(product)}"]
+def _item(product: Product, chosen: dict[str, str], goal: str) -> str:
+    lines = [f"item: {_offer(product, goal)}"]
     for name, values in product.options:
-        lines.append(f"chosen {name}: {chosen[name]}" if name in chosen else f"{name}: {', '.join(values)}")
+        named = [value for value in values if _names(goal, value)]
+        picks = [f"{_PICK} {value}" for value in named or values]
+        lines.append(f"{name}: {', '.join(picks)}" if name not in chosen else f"{name}: chosen {chosen[name]}")
     return "\n".join(lines)
 
 
-def _offer(product: Product) -> str:
-    return f"{_cut(product.title)} ${product.price:.0f}"
+def _offer(product: Product, goal: str) -> str:
+    return f"{_shared(product.title, goal)} ${product.price:.0f}"
 
 
-def _cut(text: str) -> str:
-    return " ".join(text.split()[:TITLE_WORDS])
+@lru_cache(maxsize=1 << 16)
+def _shared(text: str, goal: str) -> str:
+    """The words of a text that a goal has too, up to their endings, and before them their number."""
+    wanted = _stems(goal)
+    words = [word for word in dict.fromkeys(re.findall(r"\w+", text.lower())) if wanted.intersection(terms(word))]
+    return " ".join([str(len(words)), *words])
+
+
+@lru_cache(maxsize=1 << 12)
+def _stems(goal: str) -> frozenset[str]:
+    return frozenset(terms(goal)) - STOP_WORDS
+
+
+@lru_cache(maxsize=1 << 16)
+def _names(goal: str, value: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", goal) is not None
