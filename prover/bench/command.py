@@ -61,7 +61,6 @@ def evaluate(
     if who.kind == "hf":
         preflight.check_packages()
     make_writable(folder, "--out DIR")
-    (folder / f"{plan.name}.config.yaml").write_text(effective_yaml(plan.rules), encoding="utf-8")
     console, found = Console(), []
     for temperature in heats if who.sampled else heats[:1]:
         for seed in first if seeds is None else range(first[0], first[0] + seeds):
@@ -78,4 +77,6 @@ def evaluate(
                     watch=watch,
                 )
             found.append(result)
+    # Last, so that what is refused leaves the config of the results that lie there.
+    (folder / f"{plan.name}.config.yaml").write_text(effective_yaml(plan.rules), encoding="utf-8")
     return results.gathered(found)

@@ -7,7 +7,7 @@ it. A failed episode is left out and counted; if too many fail, there is no resu
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,6 +130,8 @@ def run(
     playing = config.model_copy(update={"env": config.env.kept_in(path.parent)})
     turns = path.with_suffix(".turns.jsonl") if keep_turns else None
     with Partial(path.with_suffix(".partial.jsonl"), head, resume=resume) as partial:
+        if turns is not None:
+            _leave(turns, partial.done)
         found, failures, cost, seconds = asyncio.run(
             _play(plan, contender, playing, grader, head, partial, turns, watch)
         )
@@ -201,6 +203,21 @@ def _readable(run: Trajectory) -> dict[str, Any]:
             for turn in run.turns
         ],
     }
+
+
+def _leave(path: Path, done: Collection[int]) -> None:
+    """Of turns that an earlier attempt wrote, leave those of episodes that are not played again."""
+    if not path.exists():
+        return
+    kept: dict[int, str] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            index = json.loads(line)["index"]
+        except ValueError:  # The line that was being written when the measurement was stopped.
+            continue
+        if index in done:
+            kept[index] = line
+    path.write_text("".join(line + "\n" for line in kept.values()), encoding="utf-8")
 
 
 def _append(path: Path, record: Mapping[str, Any]) -> None:

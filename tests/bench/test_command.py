@@ -58,3 +58,12 @@ def test_a_place_that_is_no_folder_is_refused(manifest: Callable[..., Path], tmp
         ConfigError, match=r"expected a folder that can be written at .*; choose another with --out DIR"
     ):
         evaluate(manifest(), [], "random", tmp_path / "file")
+
+
+def test_what_is_refused_leaves_the_config_of_what_lies_there(manifest: Callable[..., Path], tmp_path: Path) -> None:
+    """The config beside a result is the one that it was measured under."""
+    out = tmp_path / "out"
+    evaluate(manifest(), [], "random", out)
+    with pytest.raises(ConfigError, match="expected to go on with what was begun"):
+        evaluate(manifest(), ["max_turns=2"], "random", out, resume=True)
+    assert "max_turns: 30" in (out / "walk.config.yaml").read_text()

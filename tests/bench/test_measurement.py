@@ -198,3 +198,18 @@ def test_turns_are_kept_where_they_are_asked_for(plan: Plan, tmp_path: Path) -> 
     assert first["opening"] == "You are in cell 8 of 0..9."
     assert first["success"] == (first["turns"][-1]["result"] == "You are in cell 9 of 0..9.")
     assert {turn["action"] for turn in first["turns"]} <= {"left", "look", "right"}
+
+
+def test_turns_of_an_interrupted_measurement_stand_there_once(plan: Plan, started: list[str], tmp_path: Path) -> None:
+    """A line that was cut, and one whose episode is not on disk, are left out; the rest is that of one go."""
+    run(plan, tmp_path / "whole.json", keep_turns=True)
+    whole = (tmp_path / "whole.turns.jsonl").read_text().splitlines()
+    started.clear()
+    Fragile.stop_after = 4
+    with pytest.raises(KeyboardInterrupt):
+        run(plan, tmp_path / "x.json", keep_turns=True)
+    turns = tmp_path / "x.turns.jsonl"
+    turns.write_text(turns.read_text() + whole[7] + "\n" + whole[4][:20])
+    Fragile.stop_after = None
+    run(plan, tmp_path / "x.json", keep_turns=True, resume=True)
+    assert sorted(turns.read_text().splitlines()) == sorted(whole)
