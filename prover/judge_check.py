@@ -5,11 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 from prover import build
+from prover.attribution import Attribution
 from prover.chat import Answer, Ask
+from prover.credit import CreditRule
 from prover.errors import ServiceError
 from prover.judge_config import JudgeConfig
 from prover.protocols import Backend, Judge
-from prover.records import EndReason, Group, NoProposal, Task, Trajectory, Turn
+from prover.records import EndReason, Group, Task, Trajectory, Turn
+from prover.segments import choose_success
 
 _SHOWN = 600
 """Characters of a message that are shown."""
@@ -70,23 +73,33 @@ def check(config: JudgeConfig, write: Callable[[str], None]) -> bool:
 
 async def _ask(judge: Judge, write: Callable[[str], None]) -> bool:
     group = known_group()
+    # As a run asks it, and takes its answer: whatever it does, the account is written to the end.
+    attribution = Attribution(judge=judge, verifier=None, rule=CreditRule())
     try:
-        answer = await judge.propose(group, seed=0)
+        verdict = (await attribution.judge_groups([group], seed=0))[0]
         if (stats := getattr(judge, "stats", None)) is not None:
             write("Taken: " + ", ".join(f"{name} {value}" for name, value in stats().items() if value))
     finally:
         if hasattr(judge, "aclose"):
             await judge.aclose()
-    if isinstance(answer, NoProposal):
-        write(f"No proposal: {answer.reason}. {answer.detail}")
+    if verdict.outcome == "judge_failed":
+        write(f"The judge {judge.name} failed: {verdict.detail.strip().rpartition(chr(10))[2]}")
         return False
-    segment = answer.segment
+    if verdict.proposal is None:
+        write(f"No proposal: {verdict.outcome.removeprefix('no_proposal:')}. {verdict.detail}")
+        return False
+    segment = verdict.proposal.segment
+    named = f"turns {segment.start} to {segment.end} of trajectory {segment.trajectory}"
+    if verdict.outcome != "trusted":
+        write(f"A proposal that cannot be measured: {named}, {verdict.outcome.removeprefix('invalid_proposal:')}.")
+        return False
     run = group.trajectories[segment.trajectory]
     actions = "; ".join(f"{turn} {run.turns[turn].action}" for turn in range(segment.start, segment.end + 1))
     write(f"Proposal: turns {segment.start} to {segment.end} ({actions}).")
-    write(f"Reason: {answer.reason}")
-    right = segment.start <= PIVOT <= segment.end
-    write(f"The decisive turn is {PIVOT} ({run.turns[PIVOT].action}): the judge {'found' if right else 'missed'} it.")
+    write(f"Reason: {verdict.proposal.reason}")
+    right = run.success and segment.start <= PIVOT <= segment.end
+    decisive = group.trajectories[choose_success(group)].turns[PIVOT].action
+    write(f"The decisive turn is {PIVOT} ({decisive}): the judge {'found' if right else 'missed'} it.")
     return True
 
 

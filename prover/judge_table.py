@@ -24,6 +24,11 @@ def print_summary(summary: Summary, out: Path, console: Console | None = None) -
         "minus random: less the delta of a random segment of the same length in the same success. About 0 or below, "
         "the judge finds nothing.",
     ]
+    notes += [
+        f"{one.judge} gave no answer in {one.failed} groups, for one: {one.failure[:600]} The same command asks again."
+        for one in summary.judges
+        if one.failed
+    ]
     notes += [f"Left out, for one: {reason[:600]}" for reason in summary.left_out[:1]]
     notes += [
         f"APPROXIMATE: update {update} was continued by {policy}, not by the policy that sampled its groups."
@@ -46,7 +51,8 @@ def _cost(summary: Summary) -> Table:
     table = _table("What they named, and what it cost per group", *columns)
     for one in summary.judges:
         length = "n/a" if one.mean_length is None else f"{one.mean_length:.1f}"
-        named = (str(one.judged), f"{100 * one.valid_share:.0f}", length)
+        valid = "n/a" if one.valid_share is None else f"{100 * one.valid_share:.0f}"
+        named = (str(one.judged), valid, length)
         seconds = f"{one.seconds:.0f}" if one.seconds >= 10 else f"{one.seconds:.2g}"
         _row(table, one.judge, *named, f"{one.repairs:.2f}", str(one.failed), f"{one.tokens:.0f}", seconds)
     return table

@@ -95,10 +95,17 @@ class Book:
             judges: settings of each judge; a call may bring new judges.
 
         Raises:
-            ConfigError: the folder holds a comparison with other settings.
+            ConfigError: the folder holds a comparison with other settings, or cannot be made.
+            DataError: the settings there are damaged.
         """
         file = self.path / "settings.json"
-        held = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"judges": {}}
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            held = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"judges": {}}
+        except OSError as error:
+            raise ConfigError(f"expected a folder for the results, got {error}; choose another with --out") from error
+        except ValueError as error:
+            raise DataError(f"expected settings in {file}, got {error}; choose another folder with --out") from error
         wanted = {**settings, "judges": {**held["judges"], **judges}}
         for key, value in (*settings.items(), *judges.items()):
             before = held["judges"].get(key) if key in judges else held.get(key, value)
@@ -107,7 +114,6 @@ class Book:
                     f"expected {key} as in the comparison in {self.path}, {before!r}, got {value!r}; leave it out, or "
                     "choose another folder with --out"
                 )
-        self.path.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(wanted, indent=1), encoding="utf-8")
 
     def append(self, judgement: Judgement) -> None:
@@ -147,10 +153,12 @@ class Standing:
     judged: int
     """Groups that it was asked about."""
     outcomes: dict[str, int]
-    valid_share: float
-    """Valid proposals per group that it was asked about."""
+    valid_share: float | None
+    """Valid proposals per group that it answered about: an outage is no verdict. None without an answer."""
     failed: int
     """Groups in which the judge raised or got no answer."""
+    failure: str
+    """The reason of one of these; empty where there are none."""
     measured: int
     positive: int
     """Measured segments with a positive difference."""
@@ -233,13 +241,16 @@ def _standing(name: str, found: Sequence[Judgement]) -> Standing:
     measured = [(judgement.task, judgement.estimate, judgement.null) for judgement in found]
     deltas = [(task, estimate.delta) for task, estimate, _ in measured if estimate is not None]
     positive = sum(delta > 0 for _, delta in deltas)
+    failed = [judgement for judgement in found if judgement.judge_failed]
+    answered = len(found) - len(failed)
     pairs = [(task, mine.delta, null.delta) for task, mine, null in measured if mine is not None and null is not None]
     return Standing(
         judge=name,
         judged=len(found),
         outcomes=dict(Counter(judgement.outcome for judgement in found)),
-        valid_share=len(valid) / len(found),
-        failed=sum(judgement.judge_failed for judgement in found),
+        valid_share=len(valid) / answered if answered else None,
+        failed=len(failed),
+        failure=failed[-1].detail.strip().rpartition("\n")[2] if failed else "",
         measured=len(deltas),
         positive=positive,
         positive_share95=wilson(positive, len(deltas)),

@@ -13,7 +13,14 @@ from prover.backend_config import CustomBackendConfig
 from prover.chat import Answer, Ask, ToolCall
 from prover.errors import ServiceError
 from prover.judge_check import PIVOT, check, known_group
-from prover.judge_config import ContrastJudgeConfig, LLMJudgeConfig, NoJudgeConfig
+from prover.judge_config import (
+    ContrastJudgeConfig,
+    CustomJudgeConfig,
+    EveryTurnJudgeConfig,
+    LLMJudgeConfig,
+    NoJudgeConfig,
+)
+from prover.records import Group, Proposal, Segment
 from prover.testing.backend import ScriptedBackend
 
 
@@ -83,11 +90,61 @@ def test_an_outage_fails_with_its_cause(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_judges_without_a_model_are_checked_as_well() -> None:
-    """The judge that ships finds the key; one that proposes nothing fails."""
+    """The judge that ships points at a turn; one that proposes nothing fails."""
     lines: list[str] = []
     assert check(ContrastJudgeConfig(), lines.append)
     assert not check(NoJudgeConfig(), lines.append)
     assert lines[-1].startswith("No proposal: no_judge")
+
+
+class Odd:
+    """A judge of one's own that answers whatever it is told to."""
+
+    name = "odd"
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    async def propose(self, group: Group, *, seed: int) -> Any:
+        """The answer."""
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def pointing(trajectory: int, start: int, end: int) -> Proposal:
+    """A proposal of a judge of one's own."""
+    return Proposal(segment=Segment(trajectory=trajectory, start=start, end=end), reason="so", judge="odd")
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (pointing(0, 0, 0), "cannot be measured: turns 0 to 0 of trajectory 0, not_a_success."),
+        (pointing(99, 0, 0), "cannot be measured: turns 0 to 0 of trajectory 99, unknown_trajectory."),
+        (pointing(1, 3, 70), "cannot be measured: turns 3 to 70 of trajectory 1, out_of_bounds."),
+        (pointing(1, 4, 4), "cannot be measured: turns 4 to 4 of trajectory 1, terminal_endpoint."),
+        (RuntimeError("boom"), "The judge odd failed: RuntimeError: boom"),
+        (None, "The judge odd failed: AttributeError: 'NoneType' object has no attribute 'reason'"),
+    ],
+)
+def test_a_judge_of_ones_own_is_told_what_a_run_would_refuse(
+    monkeypatch: pytest.MonkeyPatch, answer: Any, told: str
+) -> None:
+    """What cannot be measured, and what raises, fails the check in words."""
+    module = types.ModuleType("tests_odd_module")
+    vars(module)["Judge"] = lambda: Odd(answer)
+    monkeypatch.setitem(sys.modules, "tests_odd_module", module)
+    lines: list[str] = []
+    assert not check(CustomJudgeConfig(kind="tests_odd_module:Judge"), lines.append)
+    assert told in lines[-1]
+
+
+def test_turns_of_a_failed_run_are_not_the_decisive_one() -> None:
+    """A judge that names every turn begins with the first run, a failed one."""
+    lines: list[str] = []
+    assert check(EveryTurnJudgeConfig(), lines.append)
+    assert lines[-1] == "The decisive turn is 2 (take iron key): the judge missed it."
 
 
 def test_the_group_is_as_told() -> None:

@@ -35,6 +35,25 @@ def test_tables_fit_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[-1] == "Every judgement: out/verdicts.jsonl; these figures: out/summary.json"
 
 
+def test_why_a_judge_gave_no_answer_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """One cause of a failing judge stands below the tables; of a judge that failed throughout no share is shown."""
+    away = replace(FOUND[9], outcome="no_proposal:judge_payment", detail="the account is empty")
+    summary = Summary(
+        stored=1,
+        eligible=1,
+        left_out=(),
+        continuations=4,
+        approximate={},
+        judges=standings([*FOUND[:4], away], JUDGES),
+        agreement=(),
+    )
+    print_summary(summary, Path("out"), Console(width=80))
+    text = capsys.readouterr().out
+    assert "mute gave no answer in 1 groups, for one: the account is empty The same command" in text
+    assert ["mute", "1", "n/a", "n/a", "0.00", "1", "0", "0"] in [line.split() for line in text.splitlines()]
+    assert text.count("gave no answer") == 1
+
+
 def test_what_limits_the_figures_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     """Groups that could not be brought back and policies that are not the right one stand below the tables."""
     text = "\n".join(shown(capsys, left_out=("no state",) * 2, approximate={40: "update-000060"}))

@@ -98,7 +98,29 @@ def test_figures_of_judges() -> None:
     assert sharp.positive_over_null.mean == pytest.approx(1 / 3)
     # Who says nothing has nothing measured; that the service was away is a failure, having nothing to say is none.
     assert (mute.judged, mute.failed, mute.measured, mute.valid_share) == (3, 2, 0, 0.0)
+    assert null.failure == ""
     assert mute.delta is mute.delta_over_null is mute.mean_length is mute.positive_share95 is None
+
+
+def test_an_outage_is_no_verdict() -> None:
+    """Shares are of the groups that were answered about, there are none without an answer, and a cause is kept."""
+    away = judgement("sharp", 4, outcome="no_proposal:judge_payment", detail="the account is empty")
+    raised = judgement("sharp", 5, outcome="judge_failed", detail="Traceback\n  line\nRuntimeError: boom\n")
+    # Of the four groups with an answer three have a valid segment.
+    (half,) = standings([*FOUND, away], ["sharp"])
+    assert (half.judged, half.failed, half.valid_share, half.failure) == (5, 1, 0.75, "the account is empty")
+    (gone,) = standings([away, raised], ["sharp"])
+    assert (gone.judged, gone.failed, gone.valid_share, gone.failure) == (2, 2, None, "RuntimeError: boom")
+
+
+def test_a_folder_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
+    """A file in the place of the folder, and settings that were cut, are said with what to do."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="choose another with --out"):
+        Book(tmp_path / "file").begin({}, {})
+    (tmp_path / "settings.json").write_text('{"judges": {')
+    with pytest.raises(DataError, match="choose another folder with --out"):
+        Book(tmp_path).begin({}, {})
 
 
 def test_groups_of_one_task_are_one_piece_of_evidence() -> None:
