@@ -46,6 +46,19 @@ class JudgementCache:
             self._known = self._read()
         return self._known.get(key)
 
+    def load(self, *, needed: bool = False) -> None:
+        """Read the file now, so that a wrong one is noticed before anything is played.
+
+        Raises:
+            DataError: see ``get``, or the file is ``needed`` and not there.
+        """
+        if needed and not self.path.is_file():
+            raise DataError(
+                f"expected stored judgements in {self.path}, got no such file; set judge.cache_path to the "
+                "judge_cache.jsonl of the run to replay"
+            )
+        self._known = self._read()
+
     def put(self, key: str, judgement: Proposal | NoProposal, **about: Any) -> None:
         """Store a judgement, with what else is worth knowing about it."""
         if self.get(key) is not None:
@@ -61,7 +74,12 @@ class JudgementCache:
 
     def _read(self) -> dict[str, Proposal | NoProposal]:
         known: dict[str, Proposal | NoProposal] = {}
-        lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
+        try:
+            lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
+        except (OSError, UnicodeError) as error:
+            raise DataError(
+                f"expected judgements in {self.path}, got {error}; name another file as judge.cache_path"
+            ) from error
         for number, line in enumerate(lines, start=1):
             try:
                 record = json.loads(line)
@@ -72,7 +90,7 @@ class JudgementCache:
             except (KeyError, TypeError) as error:
                 raise DataError(
                     f"expected a judgement in line {number} of {self.path}, got {error!r}; name another file as "
-                    "judge.cache, or delete this one"
+                    "judge.cache_path, or delete this one"
                 ) from error
         return known
 

@@ -104,8 +104,14 @@ class LLMJudge:
             config: Its section.
             backend: Opens the chat model of that section; not called where judgements are replayed.
             folder: Run folder, for judgements that have no file of their own; None stores those nowhere.
+
+        Raises:
+            DataError: judgements are to be replayed and there are none, or the file holds something else.
         """
         path = config.cache_path or (None if folder is None else folder / "judge_cache.jsonl")
+        cache = None if config.cache == "off" or path is None else JudgementCache(path)
+        if cache is not None:
+            cache.load(needed=config.cache == "replay")
         return cls(
             Offline() if config.cache == "replay" else backend(),
             identity=config.backend.model_dump_json(exclude=_OPERATION),
@@ -122,7 +128,7 @@ class LLMJudge:
             ),
             temperature=config.temperature,
             two_orders=config.two_orders,
-            cache=None if config.cache == "off" or path is None else JudgementCache(path),
+            cache=cache,
         )
 
     @property
@@ -149,6 +155,8 @@ class LLMJudge:
             return NoProposal(reason="no_contrast", detail=f"{group.n_success} of {len(group.trajectories)} succeeded")
         if group.trajectories[choose_success(group)].n_turns < 2:
             return NoProposal(reason="too_short", detail="the success has one turn")
+        if not any(run.n_turns for run in group.trajectories if not run.success):
+            return NoProposal(reason="no_contrast", detail="no failed run has a turn")
         if self.cache is None:
             return await self._judge(group, seed)
         key = key_of(group, **self._settings())

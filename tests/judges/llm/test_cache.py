@@ -51,6 +51,17 @@ def test_another_file_is_named(tmp_path: Path) -> None:
         JudgementCache(path).get("a")
 
 
+def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """A folder and bytes that are no text are mistakes, said before anybody is asked; no file is one only to replay."""
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    for path in (tmp_path, tmp_path / "bytes"):
+        with pytest.raises(DataError, match=r"name another file as judge\.cache_path"):
+            JudgementCache(path).load()
+    JudgementCache(tmp_path / "none").load()
+    with pytest.raises(DataError, match="got no such file"):
+        JudgementCache(tmp_path / "none").load(needed=True)
+
+
 def test_the_key_is_the_content(group_of: Callable[..., Group]) -> None:
     """Texts, outcomes, order and settings decide; seeds, members and rewards do not."""
     group = group_of((STEPS, True), (STEPS, False))

@@ -5,13 +5,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from prover.chat import Answer, Ask, ToolCall, Usage
-from prover.errors import ServiceError
+from prover.errors import DataError, ServiceError
 from prover.judge_config import LLMJudgeConfig
 from prover.judges.llm.cache import JudgementCache, Offline
 from prover.judges.llm.judge import Limits, LLMJudge
@@ -279,6 +280,19 @@ def test_groups_without_contrast_are_not_asked_about(group_of: Groups) -> None:
     assert judged(judge, group_of((WON[:1], True), (LOST, False))).reason == "too_short"
 
 
+def test_failures_without_a_turn_are_no_contrast(group: Group, good: Any) -> None:
+    """Where no failed run did anything there is nothing to cite; one that did is enough."""
+    idle = [run if run.success else replace(run, turns=()) for run in group.trajectories]
+    backend = ScriptedBackend([good()], repeat=True)
+    found = judged(LLMJudge(backend), replace(group, trajectories=tuple(idle)))
+    assert found == NoProposal(reason="no_contrast", detail="no failed run has a turn")
+    assert not backend.asks
+    (last,) = [index for index, run in enumerate(group.trajectories) if not run.success][-1:]
+    idle[last] = group.trajectories[last]
+    judged(LLMJudge(backend), replace(group, trajectories=tuple(idle)))
+    assert backend.asks
+
+
 def test_two_orders_keep_what_both_name(group: Group, good: Any) -> None:
     """The second order is the reverse of the first; the proposal stays only if both name the same segment."""
     backend = ScriptedBackend([good(1), good(1), good(1), good(0, 1)])
@@ -407,6 +421,9 @@ def test_it_is_made_from_its_section(tmp_path: Path) -> None:
     assert LLMJudge.of(config, lambda: backend, None).cache is None
     assert LLMJudge.of(config.model_copy(update={"cache": "off"}), lambda: backend, tmp_path).cache is None
     named = config.model_copy(update={"cache": "replay", "cache_path": tmp_path / "x.jsonl"})
+    with pytest.raises(DataError, match=r"stored judgements in .*x\.jsonl, got no such file; set judge\.cache_path"):
+        LLMJudge.of(named, opens_nothing, None)
+    (tmp_path / "x.jsonl").touch()
     replaying = LLMJudge.of(named, opens_nothing, None)
     assert isinstance(replaying.backend, Offline)
     assert replaying.identity == judge.identity
