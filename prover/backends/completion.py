@@ -12,6 +12,9 @@ from prover.errors import ServiceError
 SEEDS = 1 << 31
 """Seeds are taken modulo this: servers store them in 32 or 64 bits, with or without a sign."""
 
+_MOST_TOKENS = 1 << 31
+"""A larger count is nonsense, which must not end a budget."""
+
 
 def request_of(ask: Ask, *, model: str, limit_key: str, extra: Mapping[str, Any]) -> dict[str, Any]:
     """The body of a request, without tools and schema.
@@ -162,7 +165,7 @@ def answer_of(raw: bytes) -> Answer:
 def _tokens(usage: Any, name: str) -> int:
     """A count of the usage; 0 where a server gives none, or nonsense: the answer is good all the same."""
     count = usage.get(name) if isinstance(usage, dict) else None
-    return count if type(count) is int and count >= 0 else 0
+    return count if type(count) is int and 0 <= count <= _MOST_TOKENS else 0
 
 
 def _malformed(got: str) -> ServiceError:

@@ -52,7 +52,8 @@ class HttpBackend:
         self._config = config
         try:
             self._url = httpx.URL(f"{config.url}/chat/completions")
-        except httpx.InvalidURL as error:
+            _ = self._url.host  # Decoding an international name is what the first request would fail at.
+        except (httpx.InvalidURL, UnicodeError) as error:
             raise ConfigError(f"Expected the address of a server as url, got {config.url}: {error}.") from None
         self._auth = _Key(config.key_env) if config.key_env else None
         self._retry = RetryPolicy(retries=config.retries)

@@ -108,7 +108,13 @@ class LocalBackend:
         rng, ids = seeds.generator(seed), list[int]()
         while True:
             if constraint is not None:
-                logits = np.where(constraint.allowed(), logits, -np.inf)
+                if not (allowed := constraint.allowed()).any():
+                    raise ServiceError(
+                        f"Expected a vocabulary that can write what the schema asks for, got that of {self.name}, "
+                        "which has no token to go on with. Set constrain: false, or take another model.",
+                        "refused",
+                    )
+                logits = np.where(allowed, logits, -np.inf)
             ids.append(_draw(logits, temperature, rng))
             if ids[-1] in self._policy.codec.eos_ids:
                 return ids, True

@@ -287,6 +287,7 @@ def test_a_broken_reply_is_malformed(server: ChatServer, body: bytes) -> None:
         (completion("hello", finish="eos"), "hello", "stop"),
         ({**completion(), "usage": None}, "hello", "stop"),
         ({**completion(), "usage": {"prompt_tokens": "many", "completion_tokens": -1}}, "hello", "stop"),
+        ({**completion(), "usage": {"prompt_tokens": 10**400, "completion_tokens": 10**18}}, "hello", "stop"),
     ],
 )
 def test_odd_replies_that_are_messages_are_answers(server: ChatServer, body: Any, text: str, finish: str) -> None:
@@ -480,3 +481,5 @@ def test_a_host_that_is_none_is_refused() -> None:
     """What no client can call is a mistake of the config."""
     with pytest.raises(ConfigError, match="Expected the address of a server"):
         HttpBackend(HttpBackendConfig(url="http://[1:2]/v1", model="m"))
+    with pytest.raises(ConfigError, match="Expected the address of a server"):
+        HttpBackend(HttpBackendConfig(url="http://xn--zz/v1", model="m"))

@@ -4,6 +4,7 @@ import asyncio
 import json
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -357,4 +358,12 @@ def test_a_schema_that_no_grammar_can_keep_is_refused(policy: HFPolicy) -> None:
     """A schema that is none is a failure of the ask."""
     with pytest.raises(ServiceError, match="Set constrain: false") as caught:
         answer(policy, Ask(messages=HELLO.messages, schema={"type": "nonsense"}), constrain=True)
+    assert caught.value.cause == "refused"
+
+
+def test_a_vocabulary_without_braces_is_refused(line_policy: Path) -> None:
+    """A policy of a few words cannot write an object, and is not said to have broken weights."""
+    words = HFPolicy.load(line_policy)
+    with pytest.raises(ServiceError, match=r"has no token to go on with\. Set constrain: false") as caught:
+        answer(words, Ask(messages=HELLO.messages, schema=SCHEMA), constrain=True)
     assert caught.value.cause == "refused"
