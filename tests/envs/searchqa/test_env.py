@@ -433,3 +433,13 @@ def test_config() -> None:
     made = env_factory(config)()
     assert isinstance(made, SearchQAEnv)
     assert made.manifest() == SearchQAEnv().manifest()
+
+
+def test_goals_are_told_without_an_episode() -> None:
+    """The goal of a task stands in its opening; one that does not exist is refused."""
+    env = SearchQAEnv()
+    for task in env.tasks("train")[:3]:
+        told = env.goal(task)
+        assert told in env.reset(options={"task": task})[0]
+    with pytest.raises(UnknownNameError, match="got 'nothing'"):
+        env.goal("nothing")
