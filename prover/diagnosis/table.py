@@ -37,7 +37,7 @@ def _groups(summary: Summary) -> list[str]:
 
 
 def _values(summary: Summary) -> Table:
-    table = _table("Along a success: success rate of continuations", "turns behind", "rate in %")
+    table = _table("Values along a success", "turns behind", "success in %")
     for value in summary.values:
         _row(table, value.place, _percent(value.rate))
     if (found := summary.pivotality) is not None:
@@ -60,7 +60,7 @@ def _selectors(summary: Summary) -> Table:
 
 
 def _gains(summary: Summary) -> Table:
-    columns = ("rule", *(f"λ {weight:g}" for weight in WEIGHTS), f"λ {WEIGHTS[1]:g}, equal turns", "turns %")
+    columns = ("rule", *(f"λ {weight:g}" for weight in WEIGHTS), f"λ {WEIGHTS[1]:g}, equal turns", "extra %")
     table = _table("First-order gain of an update relative to GRPO, in %", *columns)
     of_rule: dict[str, list[Gain]] = {}
     for one in summary.gains:
@@ -78,9 +78,9 @@ def _gains(summary: Summary) -> Table:
 def _notes(summary: Summary) -> list[str]:
     notes = [
         "delta: success rate after the segment minus before it. minus random: less that of a random segment of as many "
-        "turns of the same success. turns %: continuations in all turns; in the last table per turn of the rollouts.",
+        "turns of the same success. turns %: share of continuations in all turns.",
         "Gains: inner product with the mean GRPO gradient of the other batches over the rule's size; ± and brackets: "
-        "95 %. equal turns: against GRPO with larger batches instead of continuations. They hold for the first steps.",
+        "95 %. equal turns: against GRPO with larger batches instead of continuations. extra %: turns of continuations per turn of the rollouts. Gains hold for the first steps.",
     ]
     if (found := summary.pivotality) is not None:
         notes.append(
