@@ -93,6 +93,13 @@ class RunFolder:
         with (self.path / file).open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(record, default=plain, allow_nan=False) + "\n")
 
+    def write(self, file: str, text: str) -> None:
+        """Write a file anew; it is there whole or not at all."""
+        path = self.path / file
+        aside = path.with_suffix(".partial")
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(path)
+
     def truncate(self, file: str, updates: int) -> None:
         """Drop the lines of updates from ``updates`` on: a resumed run writes them anew."""
         path = self.path / file

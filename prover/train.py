@@ -43,6 +43,9 @@ _log = structlog.get_logger(__name__)
 _ROLLOUT, _CREDIT, _SHUFFLE, _TASKS = range(4)
 """First index of the seed path of each consumer of randomness."""
 
+_SPENT_FILE = "judge_spent.json"
+_SPENT = ("prompt_tokens", "completion_tokens", "cost")
+
 Watcher = Callable[[str, Mapping[str, Any]], None]
 """Told of every finished event (``evaluation``, ``update``) with its metrics; a display, usually."""
 
@@ -111,7 +114,7 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
                 config.judge if config.judged else NoJudgeConfig(),
                 policy,
                 folder=folder.path,
-                spent=_judge_usage(folder),
+                spent=(spent := _judge_usage(folder)),
             )
             if hasattr(judge, "aclose"):
                 stack.push_async_callback(judge.aclose)
@@ -134,6 +137,7 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
                 stream=TaskStream(tasks=train_tasks, seed=derive(config.seed, _TASKS)),
                 test_tasks=test_tasks,
                 watch=watch,
+                spent=spent,
             )
             return await loop.run(done)
 
@@ -152,6 +156,8 @@ class _Loop:
     stream: TaskStream
     test_tasks: tuple[Task, ...]
     watch: Watcher
+    spent: Usage
+    """What the judge has used up since the run began, in updates that a resume has cut away as well."""
     saved: int = 0
     """Updates after which the last checkpoint was saved."""
     warned: set[str] = field(default_factory=set)
@@ -241,12 +247,22 @@ class _Loop:
             **rollout_metrics(groups),
             **attribution_metrics(verdicts, groups),
             **probed,
-            **({"judge": stats()} if (stats := getattr(self.judge, "stats", None)) else {}),
+            **self._judge_stats(),
             **statistics,
             **({"env_stats": served} if (served := await self.rollout.hosts.stats()) else {}),
             "cpu_seconds": clock.cpu,
             "wall_seconds": clock.wall,
         }
+
+    def _judge_stats(self) -> dict[str, Any]:
+        """The judge's own counters of this update; what it has used up in all is written down apart."""
+        stats = getattr(self.judge, "stats", None)
+        if stats is None:
+            return {}
+        told = stats()
+        self.spent += Usage(**{name: told[name] for name in _SPENT if name in told})
+        self.folder.write(_SPENT_FILE, json.dumps({name: getattr(self.spent, name) for name in _SPENT}))
+        return {"judge": told}
 
     def _warn(self, verdicts: Sequence[Verdict]) -> None:
         """Say once per run why judge or verifier fail, and whenever the judge begins to answer too rarely.
@@ -329,12 +345,9 @@ class _Loop:
 
 
 def _judge_usage(folder: RunFolder) -> Usage:
-    """What the judge of an interrupted run has used up, by its metrics: the budget is one for the whole run."""
-    usage = Usage()
-    for metrics in _stored_metrics(folder):
-        told = metrics.get("judge", {})
-        usage += Usage(**{name: told[name] for name in ("prompt_tokens", "completion_tokens", "cost") if name in told})
-    return usage
+    """What the judge of an interrupted run has used up: the budget is one for the whole run."""
+    path = folder.path / _SPENT_FILE
+    return Usage(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else Usage()
 
 
 def _stored_metrics(folder: RunFolder) -> list[dict[str, Any]]:

@@ -119,3 +119,11 @@ def test_a_file_that_is_not_there_needs_no_truncation(tmp_path: Path) -> None:
     """A run that was stopped before its first update has no lines."""
     RunFolder(tmp_path).truncate("x.jsonl", 0)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    """The new text stands there, and nothing is left beside it."""
+    folder = RunFolder(tmp_path)
+    for text in ("one", "two"):
+        folder.write("spent.json", text)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("spent.json", "two")]

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import sys
 import types
 from pathlib import Path
@@ -177,13 +178,20 @@ def test_a_judge_tells_what_it_took_and_is_not_paid_twice(
     assert [line["outcomes"] for line in metrics(first)] == [line["outcomes"] for line in metrics(second)]
 
 
-def test_what_a_judge_has_used_up_counts_after_a_resume(tmp_path: Path) -> None:
-    """Tokens and money of all updates that are on record, a cut line and updates without a judge left out."""
+def test_what_a_judge_has_used_up_counts_after_a_resume(
+    line_policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also what was used in updates that a resume cuts away, and however often it is resumed."""
+    planted(monkeypatch)
+    own = ("judge.kind=llm", "judge.backend={kind: 'tests_train_module:ProbeBackend'}", "judge.mode=single")
     assert _judge_usage(RunFolder(tmp_path)) == Usage()
-    told = {"judged": 2, "prompt_tokens": 70, "completion_tokens": 5, "cost": 0.25}
-    lines = [json.dumps({"update": 0, "judge": told}), json.dumps({"update": 1}), json.dumps({"judge": told}), '{"upd']
-    (tmp_path / "metrics.jsonl").write_text("\n".join(lines))
-    assert _judge_usage(RunFolder(tmp_path)) == Usage(prompt_tokens=140, completion_tokens=10, cost=0.5)
+    train(configure(tmp_path, line_policy, *own, "checkpoint.every=3"))
+    spent = _judge_usage(RunFolder(tmp_path))
+    assert spent.prompt_tokens > 0
+    shutil.rmtree(tmp_path / "checkpoints")
+    # All judgements come from the cache now: nothing is used, and nothing is forgotten.
+    train(configure(tmp_path, line_policy, *own, "checkpoint.every=3"), resume=True)
+    assert _judge_usage(RunFolder(tmp_path)) == spent
 
 
 def test_trust_credits_without_continuations(grpo: TrainResult, line_policy: Path, tmp_path: Path) -> None:
