@@ -80,7 +80,8 @@ def _notes(summary: Summary) -> list[str]:
         "delta: success rate after the segment minus before it. minus random: less that of a random segment of as many "
         "turns of the same success. turns %: share of continuations in all turns.",
         "Gains: inner product with the mean GRPO gradient of the other batches over the rule's size; ± and brackets: "
-        "95 %. equal turns: against GRPO with larger batches instead of continuations. extra %: turns of continuations per turn of the rollouts. Gains hold for the first steps.",
+        "95 %; they hold for the first steps. equal turns: against GRPO with larger batches instead of continuations. "
+        "extra %: turns of continuations per turn of the rollouts.",
     ]
     if (found := summary.pivotality) is not None:
         notes.append(
