@@ -94,12 +94,12 @@ def test_the_shop_trains(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_a_chat_model_shops_on_whole_pages() -> None:
-    """Both examples play the same shop; only a chat model reads the exact pages."""
+    """Both examples play the same shop; a chat model reads the exact pages and is held to the whole reward."""
     small, chat = (load_config(EXAMPLES / name) for name in ("webshop.yaml", "webshop_chat.yaml"))
     assert isinstance(small.env, WebshopEnvConfig)
     assert isinstance(chat.env, WebshopEnvConfig)
     assert (small.env.observation, chat.env.observation) == ("brief", "text")
-    assert small.env.model_copy(update={"observation": "text"}) == chat.env
+    assert small.env.model_copy(update={"observation": "text", "threshold": 1.0}) == chat.env
     assert small.rollout.max_turns == chat.rollout.max_turns == 15
 
 
