@@ -303,6 +303,7 @@ async def measure(
     failures: list[Failure] = []
 
     async def play(index: int) -> None:
+        """Play one episode of the plan."""
         task, seed = plan[index]
         (run,) = await player.episodes([task], seeds=[seed])
         if isinstance(run, Failure):

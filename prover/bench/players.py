@@ -74,6 +74,7 @@ async def player(
     )
 
     async def begin_talk(host: Host, seed: int) -> TextPlayer:
+        """A conversation of its own for each episode."""
         return talker.begin(seed)
 
     try:
