@@ -9,15 +9,17 @@ import pytest
 from numpy.typing import NDArray
 
 from prover import build, stage
+from prover.branch import Branch
 from prover.config import RunConfig, load_config
 from prover.diagnosis.book import Batch
 from prover.diagnosis.probe import Probe, recording
 from prover.diagnosis.rules import part_names
 from prover.diagnosis.survey import FIRST
+from prover.errors import SnapshotError
 from prover.judges.every_turn import EveryTurnJudge
 from prover.judges.random_segment import RandomJudge
 from prover.protocols import Judge
-from prover.records import Group, NoProposal
+from prover.records import Group, NoProposal, Trajectory
 from prover.tasks import TaskStream
 from prover.update import PolicyUpdate
 
@@ -146,3 +148,20 @@ def test_a_method_without_a_judge_is_probed_as_well(line_policy: Path) -> None:
     assert any(one.segment is not None for one in found.named)
     assert found.costs["as configured"] == 0
     assert not gradients[-1].any()
+
+
+def test_successes_whose_states_do_not_come_back_are_counted(
+    line_policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are left out with their reason, nothing is credited, and GRPO's gradient is there all the same."""
+
+    def refuse(self: Branch, trajectory: Trajectory, turn: int) -> None:
+        raise SnapshotError("the state is gone")
+
+    monkeypatch.setattr(Branch, "check", refuse)
+    found, gradients = made(line_policy)
+    assert found.unmeasured == ("the state is gone",) * len(found.eligible)
+    assert (found.courses, found.chosen) == ((), 0)
+    assert {one.outcome for one in found.named if one.selector == "random_segment"} == {"verifier_failed"}
+    assert np.abs(gradients[0]).max() > 0
+    assert not gradients[2:].any()
