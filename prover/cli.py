@@ -87,7 +87,8 @@ def sft(words: Words = None) -> None:
 
     from prover import sft
 
-    sft.run(config, watch=_print_event)
+    path = sft.run(config, watch=_print_event)
+    print(f"Policy: {path} (train it further with policy.path={path})")
 
 
 @app.command(name="eval")
