@@ -16,6 +16,7 @@ from typing import Any
 
 from prover.errors import ConfigError, DataError
 from prover.estimates import MeanInterval, clustered_mean, wilson
+from prover.json_lines import read_records
 from prover.records import Arm, Estimate, Proposal, Segment
 
 NULL = "random_segment"
@@ -127,22 +128,8 @@ class Book:
         Raises:
             DataError: a line is no judgement.
         """
-        file = self.path / "verdicts.jsonl"
-        text = file.read_text(encoding="utf-8") if file.exists() else ""
-        whole, _, rest = text.rpartition("\n")
-        if rest:
-            file.write_text(whole + "\n" if whole else "", encoding="utf-8")
-        found = {}
-        for number, line in enumerate(whole.splitlines(), 1):
-            try:
-                judgement = Judgement.of_record(json.loads(line))
-            except (ValueError, KeyError, TypeError) as error:
-                raise DataError(
-                    f"expected a judgement in line {number} of {file}, got {type(error).__name__}: {error}; remove "
-                    "this line"
-                ) from error
-            found[judgement.judge, judgement.place] = judgement
-        return found
+        read = read_records(self.path / "verdicts.jsonl", Judgement.of_record, "a judgement")
+        return {(judgement.judge, judgement.place): judgement for judgement in read}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

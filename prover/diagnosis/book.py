@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from prover import yaml_text
 from prover.diagnosis.survey import Course
 from prover.errors import ConfigError, DataError
+from prover.json_lines import read_records
 from prover.records import Segment
 
 
@@ -112,21 +113,8 @@ class Book:
         Raises:
             DataError: a line is no batch.
         """
-        file = self.path / "batches.jsonl"
-        whole, _, rest = (file.read_text(encoding="utf-8") if file.exists() else "").rpartition("\n")
-        if rest:
-            file.write_text(whole + "\n" if whole else "", encoding="utf-8")
-        found = {}
-        for number, line in enumerate(whole.splitlines(), 1):
-            try:
-                batch = Batch.of_record(json.loads(line))
-            except (ValueError, KeyError, TypeError) as error:
-                raise DataError(
-                    f"expected a batch in line {number} of {file}, got {type(error).__name__}: {error}; remove this "
-                    "line"
-                ) from error
-            found[batch.batch] = batch
-        return found
+        read = read_records(self.path / "batches.jsonl", Batch.of_record, "a batch")
+        return {batch.batch: batch for batch in read}
 
     def gradients(self, batches: Sequence[int]) -> list[NDArray[np.float32]]:
         """Gradients of batches, each of shape (I, P), read when they are looked at.
