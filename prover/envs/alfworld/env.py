@@ -12,6 +12,7 @@ from prover.envs.alfworld.game import Game
 from prover.envs.alfworld.goal import TASK_TYPES
 from prover.envs.alfworld.state import State
 from prover.envs.alfworld.text import NOTHING
+from prover.envs.choice import chosen_task
 from prover.errors import ConfigError, DataError, EnvError, SnapshotError
 from prover.seeds import generator
 from prover.spaces import UnicodeText
@@ -109,13 +110,7 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
             DataError: the game is damaged or missing.
         """
         super().reset(seed=seed)
-        wanted = dict(options or {})
-        task, split = wanted.pop("task", None), wanted.pop("split", None) or self._split
-        if wanted:
-            raise ConfigError(f"expected options 'task' and 'split', got also {sorted(wanted)}; leave them out")
-        if task is None:
-            tasks = self.tasks(split)
-            task = tasks[int(self.np_random.integers(len(tasks)))]
+        task = chosen_task(options, self.tasks, self._split, self.np_random)
         self._game = game = self._games.load(task)
         self._now = Snapshot(task, game.initial, game.intro, False)
         return game.intro, self._info(self._now, game)

@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium
 
 from prover.env_config import SemanticConfig
+from prover.envs.choice import chosen_task
 from prover.envs.searchqa import wording
 from prover.envs.searchqa.action import SYNTAXES, Answer, Invalid, Search, Syntax, parse
 from prover.envs.searchqa.engine import probe, section, shared_retriever
@@ -131,13 +132,7 @@ class SearchQAEnv(gymnasium.Env[str, str]):
             UnknownNameError: there is no such question or split.
         """
         super().reset(seed=seed)
-        wanted = dict(options or {})
-        task, split = wanted.pop("task", None), wanted.pop("split", None) or self._split
-        if wanted:
-            raise ConfigError(f"expected options 'task' and 'split', got also {sorted(wanted)}; leave them out")
-        if task is None:
-            tasks = self.tasks(split)
-            task = tasks[int(self.np_random.integers(len(tasks)))]
+        task = chosen_task(options, self.tasks, self._split, self.np_random)
         if task not in self.questions:
             raise UnknownNameError(f"expected the id of a question, got {task!r}; tasks(split) lists them")
         # Here and not at the first search: making an index takes longer than a step may.

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import gymnasium
 
+from prover.envs.choice import chosen_task
 from prover.envs.webshop.brief import brief
 from prover.envs.webshop.catalogue import manifest, open_shop
 from prover.envs.webshop.expert import Expert
@@ -98,13 +99,7 @@ class WebShopEnv(gymnasium.Env[str, str]):
             UnknownNameError: there is no such task or split.
         """
         super().reset(seed=seed)
-        wanted = dict(options or {})
-        task, split = wanted.pop("task", None), wanted.pop("split", None) or self._split
-        if wanted:
-            raise ConfigError(f"expected options 'task' and 'split', got also {sorted(wanted)}; leave them out")
-        if task is None:
-            tasks = self.tasks(split)
-            task = tasks[int(self.np_random.integers(len(tasks)))]
+        task = chosen_task(options, self.tasks, self._split, self.np_random)
         if task not in self._shop.goals:
             raise UnknownNameError(f"expected the id of a goal of this shop, got {task!r}; tasks(split) lists them")
         self._now = Session(task=task)
