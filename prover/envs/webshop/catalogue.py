@@ -9,10 +9,11 @@ from typing import Any
 from prover.envs.webshop import generated
 from prover.envs.webshop.data import ShopFolder
 from prover.envs.webshop.goal import synthetic_goals
-from prover.envs.webshop.index_cache import Kind, default_cache, load_index
+from prover.envs.webshop.index_cache import Kind, load_index
 from prover.envs.webshop.shop import Shop
 from prover.envs.webshop.split import Scheme, Splits, divide
 from prover.errors import ConfigError
+from prover.retrieval.index_cache import default_cache
 
 PUBLIC_GOALS = (1000, 6910, "afeed3ba769f0706")
 """WebShop's 1000 products: their number, the number of their synthetic goals, and the hash of these."""

@@ -6,7 +6,6 @@ of other sizes, is made anew.
 """
 
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,11 +34,6 @@ VERSION = 2
 
 _ARRAYS = ("starts", "documents", "divisors")
 _MARK = "complete.json"
-
-
-def default_cache() -> Path:
-    """``$XDG_CACHE_HOME/prover``, or ``~/.cache/prover``."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "prover"
 
 
 class SearchIndex(Protocol):

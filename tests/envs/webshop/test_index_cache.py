@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from prover.envs.webshop import bm25, generated, index_cache
-from prover.envs.webshop.index_cache import KINDS, Kind, default_cache, load_index
+from prover.envs.webshop.index_cache import KINDS, Kind, load_index
 from prover.envs.webshop.product import Product
 from prover.errors import ConfigError
 
@@ -150,9 +150,3 @@ def test_no_place_for_it(tmp_path: Path, hat: Product) -> None:
     (tmp_path / "webshop").write_text("in the way")
     assert load_index([hat], tmp_path).search(["straw"])
     assert load_index([hat], None).search(["straw"])
-
-
-def test_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """``XDG_CACHE_HOME`` names it."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_cache() == tmp_path / "prover"
