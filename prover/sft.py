@@ -215,7 +215,7 @@ def _support(codec: Codec, ids: tuple[int, ...], texts: Sequence[str]) -> tuple[
     node, support = choice_trie(tuple(sorted(choices)), codec.eos_ids), []
     for id_ in ids:
         support.append(node.ids)
-        node = node.children[id_]
+        node = node.child(id_)
     return tuple(support)
 
 

@@ -161,7 +161,7 @@ class _Reply:
         if self._node:
             self._support.append(self._node.ids)
             self.forced += len(self._node.ids) == 1
-            self._node = self._node.children[id_]
+            self._node = self._node.child(id_)
         if id_ in self.eos_ids:
             self.finish = "stop"
         elif len(self._ids) == self.request.sampling.max_tokens:

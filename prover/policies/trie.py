@@ -9,23 +9,30 @@ from prover.errors import TokenError
 class ChoiceTrie:
     """One node: the ids that may come next, and the node behind each.
 
-    Nodes are shared between requests and never change after they were built. A leaf (no ids) ends a reply.
+    Nodes are shared between requests and say the same for ever. A leaf (no ids) ends a reply. A node is made when it is
+    first asked for: of all choices of a turn one is taken.
     """
 
-    __slots__ = ("children", "depth", "ids")
+    __slots__ = ("_branches", "_nodes", "_start", "depth", "ids")
 
     def __init__(self, choices: Sequence[Sequence[int]], start: int = 0) -> None:
         """Build the node behind the first ``start`` tokens that all ``choices`` share."""
-        branches: dict[int, list[Sequence[int]]] = {}
+        self._start = start
+        self._branches: dict[int, list[Sequence[int]]] = {}
         for choice in choices:
             if len(choice) > start:
-                branches.setdefault(choice[start], []).append(choice)
-        self.ids: tuple[int, ...] = tuple(sorted(branches))
+                self._branches.setdefault(choice[start], []).append(choice)
+        self._nodes: dict[int, ChoiceTrie] = {}
+        self.ids: tuple[int, ...] = tuple(sorted(self._branches))
         """Ids that may come next, sorted; empty at a leaf."""
-        self.children: dict[int, ChoiceTrie] = {id_: ChoiceTrie(branches[id_], start + 1) for id_ in self.ids}
-        """Node behind each id."""
-        self.depth: int = 1 + max((child.depth for child in self.children.values()), default=-1)
+        self.depth: int = max(map(len, choices)) - start
         """Tokens of the longest choice from here on."""
+
+    def child(self, id_: int) -> "ChoiceTrie":
+        """Node behind one of the ids."""
+        if id_ not in self._nodes:
+            self._nodes[id_] = ChoiceTrie(self._branches[id_], self._start + 1)
+        return self._nodes[id_]
 
 
 @lru_cache(maxsize=4096)

@@ -12,9 +12,9 @@ def test_children_follow_the_choices() -> None:
     """Each node offers the ids by which some choice goes on, sorted."""
     root = choice_trie(((7, 3, 0), (7, 2, 0), (5, 0)), EOS)
     assert root.ids == (5, 7)
-    assert root.children[7].ids == (2, 3)
-    assert root.children[7].children[2].ids == (0,)
-    assert root.children[5].children[0].ids == ()
+    assert root.child(7).ids == (2, 3)
+    assert root.child(7).child(2).ids == (0,)
+    assert root.child(5).child(0).ids == ()
 
 
 def test_depth_is_the_longest_choice() -> None:
