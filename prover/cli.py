@@ -252,14 +252,65 @@ def check_env(
 
 
 @app.command(name="study")
-def study_toy(
-    name: Annotated[str, typer.Argument(help="toy: two pivotal decisions of sixteen, every value known.")],
-    seeds: Annotated[int, typer.Option("--seeds", min=2, help="Training runs per method.")] = 24,
-    rate: Annotated[float, typer.Option("--rate", help="Learning rate; GRPO does best at 32.")] = 8.0,
+def study(
+    plan: Annotated[str, typer.Argument(help="A plan in YAML, or toy: two pivotal decisions, every value known.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder of a plan's runs; goes on there.", show_default=False)
+    ] = None,
+    processes: Annotated[int, typer.Option("--processes", min=1, help="Runs of a plan side by side.")] = 1,
+    records: Annotated[
+        Path | None,
+        typer.Option("--records", help="Show a plan's stored records and train nothing.", show_default=False),
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=2, help="Training runs per method; toy only.")] = 24,
+    rate: Annotated[float, typer.Option("--rate", help="Learning rate; toy only. GRPO does best at 32.")] = 8.0,
 ) -> None:
-    """Compare ways to give credit where the truth is known."""
-    if name != "toy":
-        raise UnknownNameError(f"There is no study {name!r}. There is: toy.")
+    """Compare methods over many seeds."""
+    if plan == "toy":
+        _study_toy(seeds, rate)
+        return
+    if not plan.endswith((".yaml", ".yml")):
+        raise UnknownNameError(f"There is no study {plan!r}. Name toy, or a plan in a YAML file.")
+    from prover.study.plan import jobs, load_plan
+
+    asked = load_plan(Path(plan))
+    folder = out or Path("runs") / f"study-{Path(plan).stem}"
+    if records is None:
+        for block in jobs(asked, folder).values():
+            preflight.check_config(block[0].config)
+            break
+
+    from prover.study import record, runs, table
+
+    if records is None:
+        try:
+            found = runs.run(
+                asked,
+                folder,
+                processes=processes,
+                watch=lambda done, total: print(f"{done} of {total} runs", flush=True),
+            )
+        except KeyboardInterrupt:
+            print("stopped; the same command goes on", file=sys.stderr)
+            raise typer.Exit(130) from None
+    else:
+        found = record.read(records)
+    text = table.report(found, asked.against)
+    print(text)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "report.md").write_text(text, encoding="utf-8")
+    (folder / "records.jsonl").write_text("".join(run.json() + "\n" for run in found), encoding="utf-8")
+
+    from prover.study import charts
+
+    print("\n".join(map(str, [folder / "report.md", folder / "records.jsonl", *charts.draw(found, folder)])))
+
+
+def _print_runs(done: int, total: int) -> None:
+    print(f"{done} of {total} runs", flush=True)
+
+
+def _study_toy(seeds: int, rate: float) -> None:
     from prover.study import toy_table
 
     console = Console()

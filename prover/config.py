@@ -239,6 +239,8 @@ class EvaluationConfig(Section):
     """Each is measured with the same tasks and seeds."""
     every: Annotated[int, Field(ge=0)] = 0
     """Updates between evaluations; 0 evaluates before and after training only."""
+    start: bool = True
+    """Whether the policy is measured before training as well."""
     seed: Seed = 0
 
     @model_validator(mode="after")

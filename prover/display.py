@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prover.comparison import compare
-from prover.evaluate import percent
+from prover.evaluate import Evaluation, percent
 from prover.train import TrainResult
 
 _RECENT = 5
@@ -116,13 +116,9 @@ def print_result(result: TrainResult, console: Console | None = None) -> None:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), title=title)
     for column in ("T", "before", "after", "difference", "n"):
         table.add_column(column, no_wrap=True)
-    for before, after in zip(result.before, result.after, strict=True):
-        difference = compare(before, after).difference
-        shown = f"{100 * difference.mean:+.1f}"
-        if difference.low is not None and difference.high is not None:
-            shown += f" [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
-        rates = [percent(side.rate if side.n else None, side.interval()) for side in (before, after)]
-        table.add_row(*map(escape, (f"{after.temperature:g}", *rates, shown, str(min(before.n, after.n)))))
+    for before, after in zip(result.before or (None,) * len(result.after), result.after, strict=True):
+        row = [percent(side.rate if side.n else None, side.interval()) if side else "" for side in (before, after)]
+        table.add_row(*map(escape, (f"{after.temperature:g}", *row, _gain(before, after), str(after.n))))
     console.print(table)
     path, updates = result.folder.path, result.updates
     other = "grpo" if result.method == "prover" else "prover"
@@ -140,3 +136,14 @@ def print_result(result: TrainResult, console: Console | None = None) -> None:
         markup=False,
         soft_wrap=True,
     )
+
+
+def _gain(before: Evaluation | None, after: Evaluation) -> str:
+    """The difference with its interval; nothing where one side was not measured."""
+    if before is None:
+        return ""
+    difference = compare(before, after).difference
+    shown = f"{100 * difference.mean:+.1f}"
+    if difference.low is not None and difference.high is not None:
+        shown += f" [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
+    return shown

@@ -58,7 +58,7 @@ class TrainResult:
     method: str
     updates: int
     before: tuple[Evaluation, ...]
-    """One per temperature."""
+    """One per temperature; none where ``evaluation.start`` is off."""
     after: tuple[Evaluation, ...]
 
 
@@ -180,7 +180,7 @@ class _Loop:
 
     async def run(self, done: int) -> TrainResult:
         config, policy, self.saved = self.config, self.policy, done
-        before = await self._evaluate(0, anew=done == 0)
+        before = await self._evaluate(0, anew=done == 0) if config.evaluation.start else ()
         for number in range(done, config.optim.updates):
             metrics = await self._update(number)
             self.folder.append("metrics.jsonl", metrics)

@@ -1,0 +1,77 @@
+"""Runs what a plan asks for, several runs at a time; what is done is not done again, what was begun goes on."""
+
+import json
+import multiprocessing
+import shutil
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+from prover.study.plan import Job, StudyConfig, jobs, run_folder
+from prover.study.record import Record
+from prover.train import train
+
+_RECORD = "record.json"
+
+
+def run(plan: StudyConfig, out: Path, *, processes: int, watch: Callable[[int, int], None]) -> list[Record]:
+    """Train everything that is missing in ``out``.
+
+    Runs of one start and seed follow each other in one process, since some are matched to others.
+
+    Args:
+        plan: What to train.
+        out: Folder of the study; keeps the metrics and evaluations of every run, not its checkpoints.
+        processes: Runs side by side.
+        watch: Told after each start and seed how many runs are done, and how many there are.
+
+    Returns:
+        Records by start, method and seed, in the plan's order.
+
+    Raises:
+        ProverError: a run cannot be trained; those beside it are finished first.
+    """
+    blocks = list(jobs(plan, out).values())
+    total = sum(map(len, blocks))
+    # Fresh processes: threads of torch do not survive a fork.
+    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+        waiting = [pool.submit(_train_all, block) for block in blocks]
+        try:
+            for done in as_completed(waiting):
+                done.result()
+                watch(len(finished(plan, out)), total)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return finished(plan, out)
+
+
+def finished(plan: StudyConfig, out: Path) -> list[Record]:
+    """Records of the runs that are done, by start, method and seed in the plan's order."""
+    folders = [
+        run_folder(out, start, method, seed)
+        for start in plan.starts
+        for method in plan.methods
+        for seed in range(plan.first_seed, plan.first_seed + plan.seeds)
+    ]
+    files = [folder / _RECORD for folder in folders]
+    return [Record.of_json(json.loads(file.read_text(encoding="utf-8"))) for file in files if file.is_file()]
+
+
+def _train_all(block: Sequence[Job]) -> None:
+    for job in block:
+        _train(job)
+
+
+def _train(job: Job) -> None:
+    folder = job.config.run
+    assert folder is not None, "jobs() names a folder"
+    if (folder / _RECORD).exists():
+        return
+    result = train(job.config, resume=(folder / "config.yaml").exists())
+    record = Record.of_run(job.start, job.method, job.seed, folder, (result.before, result.after))
+    result.folder.write(_RECORD, record.json())
+    # A hundred runs would fill a disk.
+    for part in (result.folder.checkpoints, result.folder.groups):
+        shutil.rmtree(part, ignore_errors=True)
+    (folder / "trajectories.jsonl").unlink(missing_ok=True)

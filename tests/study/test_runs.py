@@ -1,0 +1,78 @@
+"""Running a plan for real, with runs of one small update."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from prover.errors import DataError
+from prover.study.plan import load_plan
+from prover.study.runs import finished, run
+
+PLAN = """
+config: examples/households.yaml
+common: [optim.updates=1, evaluation.episodes=2, "evaluation.temperatures=[1.0]", rollout.groups=2,
+         rollout.group_size=4]
+starts: {shipped: default}
+methods:
+  prover: [method=prover, verify.continuations=2]
+  grpo_budget: [method=grpo_budget]
+matches: {grpo_budget: prover}
+against: [grpo_budget]
+seeds: 1
+"""
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished study of two runs."""
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "plan.yaml").write_text(PLAN, encoding="utf-8")
+    told: list[tuple[int, int]] = []
+    run(load_plan(folder / "plan.yaml"), folder, processes=1, watch=lambda done, total: told.append((done, total)))
+    assert told == [(2, 2)]
+    return folder
+
+
+def test_records_hold_what_the_metrics_say(study: Path) -> None:
+    """Turns are those of rollouts and continuations; the start was measured by the first run only."""
+    prover, budget = finished(load_plan(study / "plan.yaml"), study)
+    (line,) = (json.loads(text) for text in (study / "runs/shipped/prover-0/metrics.jsonl").read_text().splitlines())
+    assert prover.turns_U == (line["turns"] + line["verifier_turns"],)
+    assert prover.success_U == (line["success"],)
+    assert prover.before.keys() == {"1"}
+    assert budget.before == {}
+    assert (prover.episodes, budget.episodes) == (2, 2)
+
+
+def test_weights_are_not_kept(study: Path) -> None:
+    """Of a finished run stay its config, metrics, evaluations and record."""
+    kept = {path.name for path in (study / "runs/shipped/prover-0").iterdir()}
+    assert kept == {"config.yaml", "versions.json", "metrics.jsonl", "evaluations", "record.json"}
+
+
+def test_what_is_done_is_not_done_again(study: Path) -> None:
+    """A second call trains nothing: a mark left in a record is still there."""
+    path = study / "runs/shipped/prover-0/record.json"
+    record = json.loads(path.read_text()) | {"measured": 1234}
+    path.write_text(json.dumps(record))
+    prover, _ = run(load_plan(study / "plan.yaml"), study, processes=1, watch=lambda done, total: None)
+    assert prover.measured == 1234
+
+
+def test_what_was_begun_goes_on(study: Path) -> None:
+    """A run that was stopped before its record is resumed: its metrics are not written twice."""
+    folder = study / "runs/shipped/grpo_budget-0"
+    before = json.loads((folder / "record.json").read_text())
+    (folder / "record.json").unlink()
+    _, budget = run(load_plan(study / "plan.yaml"), study, processes=1, watch=lambda done, total: None)
+    assert len((folder / "metrics.jsonl").read_text().splitlines()) == 1
+    assert list(budget.success_U) == before["success_U"]
+
+
+def test_a_run_that_fails_ends_the_study(tmp_path: Path) -> None:
+    """The error is the run's own."""
+    plan = PLAN.replace("default", str(tmp_path / "nowhere"))
+    (tmp_path / "plan.yaml").write_text(plan, encoding="utf-8")
+    with pytest.raises(DataError, match="nowhere"):
+        run(load_plan(tmp_path / "plan.yaml"), tmp_path, processes=1, watch=lambda done, total: None)

@@ -1,0 +1,40 @@
+"""The report of a study."""
+
+from dataclasses import replace
+
+from test_summary import run  # the same hand-made runs
+
+from prover.study.table import markdown, report
+
+
+def test_columns_line_up() -> None:
+    """Cells are padded to the widest of their column."""
+    assert markdown(["a", "bc"], [["xyz", "1"]]) == "| a   | bc |\n| --- | -- |\n| xyz | 1  |"
+
+
+def test_a_certain_difference_is_bold() -> None:
+    """Gains of 10 and 11 points: +10.5 with error .5 holds no 0 at t(1) = 12.7; of 1 and 3 points it does."""
+    base = [run("grpo", 0, 0.30), run("grpo", 1, 0.30)]
+    certain = [run("more", 0, 0.40), run("more", 1, 0.41)]
+    unsure = [run("less", 0, 0.31), run("less", 1, 0.33)]
+    text = report([*base, *certain, *unsure], ["grpo"])
+    assert "**+10.5 ±6.4**" in text
+    assert "| +2.0 ±12.7 " in text
+
+
+def test_the_start_is_shown_once_and_costs_are_means() -> None:
+    """20 turns are .0 thousand; the start was measured by one run of four."""
+    runs = [replace(run("grpo", 0, 0.3), before={"1": 0.25}), run("grpo", 1, 0.5)]
+    text = report(runs, ["grpo"])
+    assert text.count("before training") == 1
+    assert "| one   | before training |       | 25.0" in text
+    assert "40.0 ±127.1" in text
+
+
+def test_worth_of_segments_is_weighted_by_their_number() -> None:
+    """One run measured 1 segment worth 1, the other 3 worth 0: .25 on average."""
+    runs = [
+        replace(run("more", seed, 0.3), measured=n, credited=1, mean_delta=d)
+        for seed, n, d in ((0, 1, 1.0), (1, 3, 0.0))
+    ]
+    assert "| one   | more   | 2        | 1        | +0.25      |" in report(runs, ["more"])
