@@ -52,13 +52,15 @@ class EntropyJudgeConfig(Section):
 
 
 class EveryTurnJudgeConfig(Section):
-    """Points at every turn, or at every stretch of so many turns."""
+    """Points at every turn, at every stretch of so many turns, or at so many stretches."""
 
     kind: Literal["every_turn"] = "every_turn"
     of: Literal["all", "successes", "shortest"] = "all"
     """Runs whose turns are measured."""
     length: SegmentLength = 1
     """Turns of a segment."""
+    pieces: Count | None = None
+    """Cut a run into so many segments of nearly equal length, however long they get; ``length`` plays no part then."""
 
 
 class FixedJudgeConfig(Section):

@@ -37,7 +37,7 @@ NonNegative = Annotated[float, Field(ge=0)]
 Seed = Annotated[int, Field(ge=0)]
 """A whole number, at least 0."""
 SegmentLength = Annotated[int, Field(ge=1, le=4)]
-"""Turns of a segment, 1 to 4; longer ones are never measured."""
+"""Turns of a segment, 1 to 4; longer ones that a judge names are never measured."""
 FilePath = Annotated[Path, Field(strict=False)]
 """A path; text is taken as one."""
 

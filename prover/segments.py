@@ -27,8 +27,8 @@ def validate_segment(segment: Segment, trajectory: Trajectory, max_length: int, 
     * ``too_long``: it has more than ``max_length`` turns.
     * ``contains_invalid_action``: one of its turns is malformed, truncated or had no effect.
 
-    The last two are for judges. A method that measures every turn (not ``strict``) takes these as well: after the last
-    turn the outcome is known, and an idle turn is worth what it costs.
+    The last three are for judges. A method that measures every turn (not ``strict``) takes these as well: after the
+    last turn the outcome is known, a stretch is as long as the method cuts it, and an idle turn is worth what it costs.
     """
     start, end = segment.start, segment.end
     if type(start) is not int or type(end) is not int:
@@ -37,7 +37,7 @@ def validate_segment(segment: Segment, trajectory: Trajectory, max_length: int, 
         return "out_of_bounds"
     if end == trajectory.n_turns - 1 and strict:
         return "terminal_endpoint"
-    if segment.length > max_length:
+    if segment.length > max_length and strict:
         return "too_long"
     if strict and any(turn.invalid is not None or turn.truncated for turn in trajectory.turns[start : end + 1]):
         return "contains_invalid_action"

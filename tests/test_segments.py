@@ -102,6 +102,13 @@ def test_first_reason_wins() -> None:
     assert validate_segment(segment(0, 6), run, 4) == "too_long"
 
 
+def test_methods_that_cut_runs_themselves_are_held_to_no_length() -> None:
+    """Six turns as one segment, an idle one and the last included; bounds hold for them too."""
+    run = trajectory(6, invalid=[2])
+    assert validate_segment(segment(0, 5), run, 4, strict=False) is None
+    assert validate_segment(segment(0, 6), run, 4, strict=False) == "out_of_bounds"
+
+
 def test_choose_success() -> None:
     """The success with the fewest turns is chosen, the first among equals; failures never are."""
     members = trajectory(2, success=False), trajectory(5), trajectory(4), trajectory(4)

@@ -55,6 +55,15 @@ def test_stretches_cover_the_run() -> None:
     assert named(EveryTurnJudge(length=2), group((True, 5))) == [(0, 0, 1), (0, 2, 3), (0, 4, 4)]
 
 
+def test_a_run_can_be_cut_into_so_many_pieces() -> None:
+    """Seven turns in three are 2, 2 and 3, nine are 3 each; two turns make two pieces. ``length`` plays no part."""
+    judge = EveryTurnJudge(length=4, pieces=3)
+    assert named(judge, group((True, 7))) == [(0, 0, 1), (0, 2, 3), (0, 4, 6)]
+    assert named(judge, group((True, 9), (False, 2))) == [(0, 0, 2), (0, 3, 5), (0, 6, 8), (1, 0, 0), (1, 1, 1)]
+    assert named(EveryTurnJudge(pieces=1), group((True, 30))) == [(0, 0, 29)]
+    assert asyncio.run(judge.propose_all(group((True, 0)), seed=0)) == NoProposal(reason="no_turns")
+
+
 @pytest.mark.parametrize("of", ["successes", "shortest"])
 def test_without_a_success_there_may_be_nothing_to_name(of: str) -> None:
     """Only the turns of successes were asked for."""
