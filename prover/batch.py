@@ -1,11 +1,12 @@
 """Groups and their credit as rows to train on."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prover.advantages import gigpo_step_advantages, group_advantages, token_advantages
+from prover.advantages import gigpo_step_advantages, group_advantages, has_contrast, token_advantages
 from prover.attribution import Verdict
 from prover.config import AdvantageConfig
 from prover.objective import TrainRow
@@ -21,6 +22,9 @@ def training_rows(
     shared: bool = False,
 ) -> list[TrainRow]:
     """Every row of every trajectory with its per-token advantages: the group's, per turn, and credit inside segments.
+
+    Continuations that the verifier kept follow as trajectories of their own, so that each of their trained tokens
+    counts in the loss as one of the rollouts does, under every aggregation.
 
     Args:
         groups: What was sampled.
@@ -47,7 +51,32 @@ def training_rows(
                 advantages = token_advantages(base - excess, row.turn_of_token, row.loss_mask, earned)
                 rows.append(TrainRow(row=row, advantages_T=advantages, trajectory=number))
             number += 1
-    return rows
+    return rows + list(_continuations(verdicts, settings, number))
+
+
+def continuation_metrics(rows: Sequence[TrainRow]) -> dict[str, Any]:
+    """How many rows of an update are continuations, and how many tokens of theirs are trained on."""
+    masks = [row.row.loss_mask for row in rows if row.continued]
+    return {"continuation_rows": len(masks), "continuation_tokens": sum(int(mask.sum()) for mask in masks)}
+
+
+def _continuations(verdicts: Sequence[Verdict], settings: AdvantageConfig, number: int) -> Iterator[TrainRow]:
+    """What was played from one state is a group: each outcome against their mean, whatever the rollouts' baseline.
+
+    A state from which all ended alike teaches nothing and is left out, from the denominators of the loss as well. The
+    null probe's continuations are left out too: it measures a run and does not change it.
+    """
+    for verdict in verdicts:
+        for played in verdict.estimate.played if verdict.estimate is not None else ():
+            outcomes = [float(run.success) for run in played]
+            if not has_contrast(outcomes):
+                continue
+            advantages = group_advantages(outcomes, std=settings.std, eps=settings.eps)
+            for run, advantage in zip(played, advantages.tolist(), strict=True):
+                for row in run.rows:
+                    values = token_advantages(advantage, row.turn_of_token, row.loss_mask)
+                    yield TrainRow(row=row, advantages_T=values, trajectory=number, continued=True)
+                number += 1
 
 
 def _bases(group: Group, settings: AdvantageConfig) -> list[NDArray[np.float64] | float]:

@@ -10,21 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from prover.errors import SnapshotError
-from prover.records import Failure, Trajectory
+from prover.records import Continuation, Failure, Trajectory
 from prover.rollout import Place, Rollout, failure_of
 from prover.transcript import Transcript
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Continuation:
-    """How one continuation ended."""
-
-    success: bool
-    reward: float
-    """Sum of the rewards from the branching state on."""
-    turns: int
-    tokens: int
-    """Tokens that the policy sampled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +22,8 @@ class Branch:
     rollout: Rollout
     restore_rng: bool = False
     """Keep the environment's restored random state; by default every continuation gets a fresh environment seed."""
+    keep_rows: bool = False
+    """Keep what continuations sampled, to be trained on."""
 
     async def continuations(
         self, trajectory: Trajectory, turn: int, *, seeds: Sequence[int], env_seeds: Sequence[int]
@@ -98,7 +88,11 @@ class Branch:
                     )
                     played = await player.play(host, transcript, info, seed=seed, first_turn=turn, place=place)
                     return Continuation(
-                        success=played.success, reward=played.reward, turns=len(played.turns), tokens=played.tokens
+                        success=played.success,
+                        reward=played.reward,
+                        turns=len(played.turns),
+                        tokens=played.tokens,
+                        rows=transcript.rows() if self.keep_rows else (),
                     )
             except Exception as error:
                 # A state that does not come back will not come back on a second try either.

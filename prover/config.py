@@ -115,6 +115,10 @@ class VerifyConfig(Section):
     """Episodes continued from the state before the segment, and as many from the state after it (K)."""
     sequential: bool = False
     """Begin with 2 continuations on either side; stop if all end alike, and from 4 on unless there is a gain so far."""
+    train_continuations: bool = False
+    """Train on the continuations too, on what was sampled after the branching state: each against the mean outcome of
+    those from the same state, its tokens counting in the loss as those of the rollouts do. States from which all end
+    alike are left out."""
     eligible_min: Annotated[int, Field(ge=0)] = 1
     """Fewest successes of a group that is judged."""
     eligible_max: Count = 3
@@ -137,6 +141,15 @@ class VerifyConfig(Section):
     """The run stops when the judge answers for a smaller share; 0 never stops it."""
     answered_window: Count = 32
     """Judged groups, the last ones, that both shares are taken of."""
+
+    @model_validator(mode="after")
+    def _plays_what_is_trained_on(self) -> Self:
+        if self.train_continuations and self.mode != "monte_carlo":
+            raise ValueError(
+                f"train_continuations needs mode monte_carlo: mode {self.mode} plays no continuations; "
+                "set train_continuations to false"
+            )
+        return self
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -224,7 +237,8 @@ class OptimConfig(Section):
     epochs: Count = 1
     """Passes over the rollouts of one update."""
     minibatch: Count | None = None
-    """Trajectories per optimizer step; all of the update when left out."""
+    """Trajectories per optimizer step; all of the update when left out. Continuations that are trained on are dealt out
+    over these steps."""
     microbatch: Count = 16
     """Rows (one per trajectory in append mode) per forward and backward pass; changes memory and speed only."""
 

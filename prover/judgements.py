@@ -254,7 +254,8 @@ def _standing(name: str, found: Sequence[Judgement]) -> Standing:
 
 def _estimate(record: Mapping[str, Any] | None) -> Estimate | None:
     arms = ("before", "after")
-    return None if record is None else Estimate(**{**record, **{arm: Arm(**record[arm]) for arm in arms}})
+    # Nothing is trained on here, so no continuations are kept.
+    return None if record is None else Estimate(**{**record, **{arm: Arm(**record[arm]) for arm in arms}, "played": ()})
 
 
 def _mean(values: Iterable[tuple[str, float]]) -> MeanInterval | None:

@@ -36,6 +36,8 @@ class TrainRow:
     """Number of the row's trajectory in the mini-batch; rows of one trajectory share one weight."""
     ref_logprobs_T: NDArray[np.float64] | None = None  # noqa: N815 - shape suffix
     """Log-probabilities under the reference model where a KL term is used, shape (T,)."""
+    continued: bool = False
+    """Whether this is a continuation that the verifier played: a trajectory of its own, beside those of the groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -201,7 +201,10 @@ class Judge(Protocol):
 
 @runtime_checkable
 class Verifier(Protocol):
-    """Measures what a segment is worth by continuing from the states before and after it."""
+    """Measures what a segment is worth by continuing from the states before and after it.
+
+    Continuations that are to be trained on stand in ``Estimate.played``, each state's once; it may be left empty.
+    """
 
     async def verify(self, proposal: Proposal, group: Group, *, seed: int) -> Estimate:
         """Run the continuations of both arms and count their successes."""

@@ -223,6 +223,20 @@ class NoProposal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Continuation:
+    """How one continuation of the current policy from a state ended."""
+
+    success: bool
+    reward: float
+    """Sum of the rewards from the branching state on."""
+    turns: int
+    tokens: int
+    """Tokens that the policy sampled."""
+    rows: tuple[TokenRow, ...] = field(default=(), compare=False, repr=False)
+    """What was sampled, where it is kept to be trained on; the ids before the branching state are masked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
     """Continuations of the current policy from one state."""
 
@@ -254,6 +268,8 @@ class Estimate:
     """Tokens sampled in them."""
     gained: float = 0.0
     """Reward that the segment itself brought."""
+    played: tuple[tuple[Continuation, ...], ...] = field(default=(), compare=False, repr=False)
+    """The continuations that ``turns`` counts, one tuple per state, where they are kept to be trained on."""
 
     @property
     def reward_delta(self) -> float:

@@ -18,7 +18,7 @@ import structlog
 from prover import build, checkpoint, group_store, stage
 from prover.answers import AnswerWatch
 from prover.attribution import Attribution, Verdict, attribution_metrics
-from prover.batch import training_rows
+from prover.batch import continuation_metrics, training_rows
 from prover.branch import Branch
 from prover.chat import Usage
 from prover.config import RunConfig, effective_yaml
@@ -249,6 +249,7 @@ class _Loop:
             **probed,
             **self._judge_stats(),
             **statistics,
+            **continuation_metrics(rows),
             **({"env_stats": served} if (served := await self.rollout.hosts.stats()) else {}),
             "cpu_seconds": clock.cpu,
             "wall_seconds": clock.wall,
@@ -283,7 +284,7 @@ class _Loop:
 
     def _attribution(self) -> Attribution:
         config, verify = self.config, self.config.verify
-        branch = Branch(rollout=self.rollout, restore_rng=verify.restore_rng)
+        branch = Branch(rollout=self.rollout, restore_rng=verify.restore_rng, keep_rows=verify.train_continuations)
         verifiers: dict[str, Callable[[], Verifier | None]] = {
             "monte_carlo": lambda: MonteCarloVerifier(
                 branch=branch,

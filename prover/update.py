@@ -106,14 +106,20 @@ class PolicyUpdate:
         return losses
 
     def _minibatches(self, rows: Sequence[TrainRow], rng: np.random.Generator) -> Iterator[list[TrainRow]]:
-        """All rows once, in mini-batches of whole trajectories; the last one may be smaller when members were lost."""
+        """All rows once, in mini-batches of whole trajectories; the last one may be smaller when members were lost.
+
+        Continuations are dealt out over the mini-batches of the rollouts and make none of their own.
+        """
         if self.config.minibatch is None:
             yield list(rows)
             return
-        trajectories = sorted({row.trajectory for row in rows})
-        order = rng.permutation(len(trajectories))
-        for start in range(0, len(order), self.config.minibatch):
-            chosen = {trajectories[index] for index in order[start : start + self.config.minibatch]}
+        rollouts = sorted({row.trajectory for row in rows if not row.continued})
+        continuations = sorted({row.trajectory for row in rows if row.continued})
+        order, deal = rng.permutation(len(rollouts)), rng.permutation(len(continuations))
+        starts = range(0, len(order), self.config.minibatch)
+        for number, start in enumerate(starts):
+            chosen = {rollouts[index] for index in order[start : start + self.config.minibatch]}
+            chosen |= {continuations[index] for index in deal[number :: len(starts)]}
             yield [row for row in rows if row.trajectory in chosen]
 
     def _with_reference(self, rows: Sequence[TrainRow]) -> list[TrainRow]:

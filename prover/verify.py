@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from prover.branch import Branch, Continuation
+from prover.branch import Branch
 from prover.errors import ConfigError, EnvError, SnapshotError
-from prover.records import Arm, Estimate, Failure, Group, Proposal, Trajectory
+from prover.records import Arm, Continuation, Estimate, Failure, Group, Proposal, Trajectory
 from prover.seeds import derive
 
 _ENV_PATH = 1 << 20
@@ -79,7 +79,7 @@ class MonteCarloVerifier:
             upto = min(stage, self.continuations)
             going = [state for state in sorted(undecided) if arms[state].known is None and len(arms[state].runs) < upto]
             if not going:
-                return _estimates(runs, proposals, arms)
+                return _estimates(runs, proposals, arms, kept=self.branch.keep_rows)
             await asyncio.gather(*(self._continue(arms[state], runs, state, upto, seed) for state in going))
             stage *= 2
 
@@ -151,11 +151,16 @@ class _Arm:
     runs: list[Continuation | Failure] = field(default_factory=list)
 
     @property
+    def done_runs(self) -> tuple[Continuation, ...]:
+        """Those that finished."""
+        return tuple(run for run in self.runs if isinstance(run, Continuation))
+
+    @property
     def won(self) -> list[bool]:
         """Outcomes so far."""
         if self.known is not None:
             return [self.known]
-        return [run.success for run in self.runs if isinstance(run, Continuation)]
+        return [run.success for run in self.done_runs]
 
     def done(self) -> Arm:
         """What was counted.
@@ -165,7 +170,7 @@ class _Arm:
         """
         if self.known is not None:
             return Arm(successes=int(self.known), n=1, known=True)
-        done = [run for run in self.runs if isinstance(run, Continuation)]
+        done = self.done_runs
         failed = [run for run in self.runs if isinstance(run, Failure)]
         if not done:
             raise EnvError(
@@ -200,15 +205,16 @@ def _gained(runs: Sequence[Trajectory], proposal: Proposal) -> float:
 
 
 def _estimates(
-    runs: Sequence[Trajectory], proposals: Sequence[Proposal], arms: Mapping[_State, _Arm]
+    runs: Sequence[Trajectory], proposals: Sequence[Proposal], arms: Mapping[_State, _Arm], *, kept: bool
 ) -> list[Estimate]:
-    """The differences. The cost of a state that several segments share is that of the first of them."""
+    """The differences. What was played from a state that several segments share counts for the first of them."""
     done = {state: arm.done() for state, arm in arms.items()}
     counted: set[_State] = set()
     found = []
     for proposal in proposals:
         before, after = _states(proposal)
-        cost = [run for state in {before, after} - counted for run in arms[state].runs if isinstance(run, Continuation)]
+        played = [arms[state].done_runs for state in (before, after) if state not in counted]
+        cost = [run for part in played for run in part]
         counted |= {before, after}
         found.append(
             Estimate(
@@ -217,6 +223,7 @@ def _estimates(
                 turns=sum(run.turns for run in cost),
                 tokens=sum(run.tokens for run in cost),
                 gained=_gained(runs, proposal),
+                played=tuple(part for part in played if part) if kept else (),
             )
         )
     return found

@@ -7,9 +7,23 @@ import numpy as np
 import pytest
 
 from prover.attribution import Verdict
-from prover.batch import training_rows
+from prover.batch import continuation_metrics, training_rows
 from prover.config import AdvantageConfig
-from prover.records import Completion, Credit, EndReason, Group, Segment, Task, TokenRow, Trajectory, Turn
+from prover.objective import row_weights
+from prover.records import (
+    Arm,
+    Completion,
+    Continuation,
+    Credit,
+    EndReason,
+    Estimate,
+    Group,
+    Segment,
+    Task,
+    TokenRow,
+    Trajectory,
+    Turn,
+)
 from prover.testing import ToyCodec
 from prover.transcript import Transcript
 
@@ -152,3 +166,64 @@ def test_shared_credit_reaches_successes_that_did_the_same() -> None:
     group = Group(index=0, task=TASK, trajectories=runs)
     rows = training_rows([group], verdicts, AdvantageConfig(baseline="none"), shared=True)
     assert [r.advantages_T[1:].tolist() for r in rows] == [[0, 1, 1, 0], [1, 1, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0]]
+
+
+def continuation(success: bool, *rows: TokenRow) -> Continuation:
+    """A continuation that sampled these rows."""
+    return Continuation(success=success, reward=float(success), turns=1, tokens=1, rows=rows)
+
+
+def measured(*played: tuple[Continuation, ...], probe: Estimate | None = None) -> Verdict:
+    """A verdict without credit on group 0, after these continuations, a tuple for each state."""
+    arm = Arm(successes=1, n=2)
+    estimate = Estimate(before=arm, after=arm, turns=0, tokens=0, played=played)
+    return Verdict(group=0, outcome="measured", estimate=estimate, probe=probe)
+
+
+PAIR = Group(
+    index=0, task=TASK, trajectories=(trajectory(0, True, row([-1, 0])), trajectory(1, False, row([-1, 0, 1])))
+)
+"""Two runs, with one and two trained tokens."""
+
+
+def test_continuations_are_compared_with_those_of_their_state() -> None:
+    """One of four from the first state, two of three from the second: each outcome less its own state's mean.
+
+    The third state taught nothing, and of one continuation nothing was sampled: it counts in the mean all the same.
+    """
+    first = (continuation(True, row([-1, 1, 1])), *(continuation(False, row([-1, 1])) for _ in range(3)))
+    second = (continuation(True, row([-1, 2]), row([-1, 3])), continuation(True), continuation(False, row([-1, 2])))
+    alike = (continuation(True, row([-1, 3])), continuation(True, row([-1, 3])))
+    rows = training_rows([PAIR], [measured(first, second), measured(alike)], AdvantageConfig(baseline="none"))
+    values = [r.advantages_T.tolist() for r in rows]
+    assert values[:6] == [[0, 0], [0, 0, 0], [0, 0.75, 0.75], [0, -0.25], [0, -0.25], [0, -0.25]]
+    np.testing.assert_allclose(values[6:], [[0, 1 / 3], [0, 1 / 3], [0, -2 / 3]])
+    assert [r.trajectory for r in rows] == [0, 1, 2, 3, 4, 5, 6, 6, 8]
+    assert [r.continued for r in rows] == [False] * 2 + [True] * 7
+    assert continuation_metrics(rows) == {"continuation_rows": 7, "continuation_tokens": 8}
+    # 3 trained tokens of rollouts and 8 of continuations; 2 rollouts and 6 continuations that sampled anything.
+    np.testing.assert_allclose(row_weights(rows, "token_mean"), np.full(9, 1 / 11))
+    np.testing.assert_allclose(
+        row_weights(rows, "sequence_mean"), [1 / 8, 1 / 16, 1 / 16, 1 / 8, 1 / 8, 1 / 8, 1 / 16, 1 / 16, 1 / 8]
+    )
+    np.testing.assert_allclose(row_weights(rows, "dr_grpo", horizon=10), np.full(9, 1 / 80))
+
+
+def test_continuations_are_divided_as_the_group_is() -> None:
+    """One of four with ddof 1: 0.75 and -0.25 over 0.5."""
+    played = (continuation(True, row([-1, 1])), *(continuation(False, row([-1, 1])) for _ in range(3)))
+    rows = training_rows([PAIR], [measured(played)], AdvantageConfig(std="ddof1", eps=0.0))
+    assert [r.advantages_T[1] for r in rows[2:]] == [1.5, -0.5, -0.5, -0.5]
+
+
+def test_continuations_that_teach_nothing_change_no_row() -> None:
+    """All alike from every state, none kept, or those of a probe: the rows are the rollouts' own, bit for bit."""
+    alike = tuple(continuation(False, row([-1, 1])) for _ in range(8))
+    mixed = (continuation(True, row([-1, 1])), continuation(False, row([-1, 1])))
+    probed = measured(probe=measured(mixed).estimate)
+    plain = training_rows([PAIR], [], AdvantageConfig())
+    for verdict in (measured(alike, alike), measured(), probed, Verdict(group=0, outcome="verifier_failed")):
+        rows = training_rows([PAIR], [verdict], AdvantageConfig())
+        assert [(id(r.row), r.advantages_T.tolist(), r.trajectory, r.continued) for r in rows] == [
+            (id(r.row), r.advantages_T.tolist(), r.trajectory, False) for r in plain
+        ]

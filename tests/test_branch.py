@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import pytest
 
-from prover.branch import Branch, Continuation
+from prover.branch import Branch
 from prover.errors import SnapshotError
 from prover.formats import Bare
 from prover.host import HostPool, InlineHost
 from prover.protocols import Policy, TextEnv
-from prover.records import Failure, FailureCause, Sampling, Task, Trajectory
+from prover.records import Continuation, Failure, FailureCause, Sampling, Task, Trajectory
 from prover.rollout import EpisodeRules, Rollout
 from prover.testing import CoinEnv, LineEnv, ScriptedPolicy, UniformPolicy
 
@@ -46,12 +46,14 @@ def continued(
     restore_rng: bool = False,
     concurrency: int = 8,
     seeds: Sequence[int] | None = None,
+    keep_rows: bool = False,
 ) -> list[Continuation | Failure]:
     """Continuations with the seeds 0.. for the policy and 1000.. for the environment, in a pool of their own."""
 
     async def play() -> list[Continuation | Failure]:
         async with HostPool(lambda: InlineHost(env), concurrency) as hosts:
-            branch = Branch(rollout=Rollout(policy=policy, hosts=hosts, rules=rules), restore_rng=restore_rng)
+            rollout = Rollout(policy=policy, hosts=hosts, rules=rules)
+            branch = Branch(rollout=rollout, restore_rng=restore_rng, keep_rows=keep_rows)
             env_seeds = range(1000, 1000 + n)
             return await branch.continuations(trajectory, turn, seeds=seeds or range(n), env_seeds=env_seeds)
 
@@ -105,6 +107,55 @@ def test_a_continuation_reports_how_it_ended() -> None:
     (run,) = finished(continued(ScriptedPolicy(["look", "right", "right"]), trajectory, 1, 1))
     # "look" is 4 ids and "right" 5, each with an end token.
     assert run == Continuation(success=True, reward=1.0, turns=3, tokens=5 + 6 + 6)
+
+
+@pytest.mark.parametrize("mode", ["append", "window"])
+def test_what_a_continuation_sampled_is_kept_to_train_on(mode: Literal["append", "window"]) -> None:
+    """The very ids and log-probabilities, of the turns from the branching state on; what was sampled before is masked.
+
+    "ab" is sampled as [1, 2], which nobody encodes like that, before the branching state and after it.
+    """
+    rules = replace(RULES, mode=mode, window=2, max_turns=4)
+    before = ([1, 2, 0], [-0.5, -0.75, -0.25], "stop")
+    trajectory = episode(ScriptedPolicy([before], repeat=True), rules=rules)
+    script = [([1, 2, 0], [-1.5, -2.5, -3.5], "stop"), ([2], [-4.5], "length")]
+    policy = ScriptedPolicy(script)
+    (run,) = finished(continued(policy, trajectory, 2, 1, rules=rules, keep_rows=True))
+    prompts = [list(request.ids) for request in policy.requests]
+    assert [1, 2, 0] in [prompts[0][place : place + 3] for place in range(len(prompts[0]))]
+    ids = [row.ids.tolist() for row in run.rows]
+    masks = [row.loss_mask.tolist() for row in run.rows]
+    turns = [row.turn_of_token[row.loss_mask].tolist() for row in run.rows]
+    logprobs = [row.logprobs[row.loss_mask].tolist() for row in run.rows]
+    if mode == "append":
+        assert ids == [[*prompts[1], 2]]
+        between = len(prompts[1]) - len(prompts[0]) - 3
+        assert masks == [[False] * len(prompts[0]) + [True] * 3 + [False] * between + [True]]
+        assert (turns, logprobs) == ([[2, 2, 2, 3]], [[-1.5, -2.5, -3.5, -4.5]])
+    else:
+        assert ids == [[*prompts[0], 1, 2, 0], [*prompts[1], 2]]
+        assert masks == [[False] * len(prompts[0]) + [True] * 3, [False] * len(prompts[1]) + [True]]
+        assert (turns, logprobs) == ([[2, 2, 2], [3]], [[-1.5, -2.5, -3.5], [-4.5]])
+    for row in run.rows:  # Nothing of the episode that was branched from is left but its ids.
+        untrained = ~row.loss_mask
+        assert (set(row.turn_of_token[untrained].tolist()), set(row.logprobs[untrained].tolist())) == ({-1}, {0.0})
+
+
+def test_the_support_of_a_kept_token_is_that_it_was_drawn_from() -> None:
+    """Of "ab" and "b" the first id is drawn among 2 and 3, and the end token from itself; the prompt has none."""
+    policy = UniformPolicy(["ab", "b"])
+    rules = replace(RULES, max_turns=3)
+    (run,) = finished(continued(policy, episode(policy, rules=rules), 1, 1, rules=rules, keep_rows=True))
+    (row,) = run.rows
+    kept = [support for support, mine in zip(row.support, row.loss_mask, strict=True) if mine]
+    assert kept == [(2, 3), (0,), (2, 3), (0,)]
+    assert {support for support, mine in zip(row.support, row.loss_mask, strict=True) if not mine} == {None}
+
+
+def test_nothing_is_kept_unless_asked_for() -> None:
+    """Continuations that only measure hold no tokens."""
+    policy = ScriptedPolicy(["look"], repeat=True)
+    assert [run.rows for run in finished(continued(policy, episode(policy), 4))] == [()] * 8
 
 
 def test_fresh_environment_seeds_let_luck_vary_and_restored_ones_do_not() -> None:

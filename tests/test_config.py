@@ -195,3 +195,10 @@ def test_a_temperature_is_measured_once() -> None:
     """The same temperature twice would write one result over the other."""
     with pytest.raises(ConfigError, match="name one twice"):
         load_config(None, ["evaluation.temperatures=[1.0, 0.5, 1.0]"])
+
+
+def test_only_what_is_played_can_be_trained_on() -> None:
+    """The other modes of the verifier play no continuations."""
+    assert load_config(None, ["verify.train_continuations=true"]).verify.train_continuations
+    with pytest.raises(ConfigError, match="train_continuations needs mode monte_carlo: mode anchor plays no"):
+        load_config(None, ["verify.train_continuations=true", "verify.mode=anchor"])

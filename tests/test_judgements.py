@@ -1,6 +1,7 @@
 """Judgements as lines, and the figures made of them."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,14 @@ FOUND = [
     judgement("mute", 1, outcome="judge_failed"),
     judgement("mute", 2, outcome="no_proposal:judge_unreachable"),
 ]
+
+
+def test_a_judgement_comes_back_from_its_line() -> None:
+    """Equal to what was written, in the types of its fields, also those that equality leaves out."""
+    back = Judgement.of_record(json.loads(json.dumps(asdict(FOUND[4]))))
+    assert back == FOUND[4]
+    assert back.estimate is not None
+    assert (back.estimate.played, back.estimate.before.n) == ((), 4)
 
 
 def test_figures_of_judges() -> None:

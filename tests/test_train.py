@@ -124,11 +124,12 @@ def grpo(line_policy: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainRe
     [
         ("judge.kind=random_segment", "credit.weight=0"),
         ("judge.kind=none",),
+        ("judge.kind=none", "verify.train_continuations=true"),
         ("judge.kind=tests_train_module:RaisingJudge",),
         ("judge.kind=llm", "judge.backend={kind: 'tests_train_module:DownBackend'}"),
         ("judge.kind=llm", "judge.backend={kind: local}", "judge.mode=single", "judge.reply_tokens=8"),
     ],
-    ids=["weight 0", "no proposals", "failing judge", "failing service", "the policy as a poor judge of its own"],
+    ids=["weight 0", "no proposals", "nothing to continue", "failing judge", "failing service", "its own poor judge"],
 )
 def test_prover_without_credit_equals_grpo_bit_for_bit(
     grpo: TrainResult,
@@ -284,6 +285,24 @@ def test_a_resumed_run_equals_an_unbroken_one(grpo: TrainResult, line_policy: Pa
     assert same(weights(result), weights(grpo))
     assert [line["loss"] for line in metrics(result)] == [line["loss"] for line in metrics(grpo)]
     assert (tmp_path / files[1]).read_text() == (grpo.folder.path / files[1]).read_text()
+
+
+@pytest.mark.parametrize("mode", ["append", "window"])
+def test_continuations_are_trained_on_and_a_resume_does_not_show(
+    grpo: TrainResult, line_policy: Path, tmp_path: Path, mode: str
+) -> None:
+    """Without credit the weights are others than GRPO's, the ratio of all tokens is 1, and halves make the whole."""
+    own = ("judge.kind=random_segment", "credit.weight=0", "verify.train_continuations=true", f"transcript.mode={mode}")
+    whole = train(configure(tmp_path / "whole", line_policy, *own))
+    assert not same(weights(whole), weights(grpo))
+    lines = metrics(whole)
+    assert sum(line["continuation_rows"] for line in lines) > 0
+    assert all(line["trained_tokens"] >= line["continuation_tokens"] for line in lines)
+    assert {line["ratio_outside"] for line in lines if line["trained_tokens"]} == {0.0}
+    train(configure(tmp_path / "halves", line_policy, *own, "optim.updates=2"))
+    result = train(configure(tmp_path / "halves", line_policy, *own), resume=True)
+    assert same(weights(result), weights(whole))
+    assert [line["continuation_tokens"] for line in metrics(result)] == [line["continuation_tokens"] for line in lines]
 
 
 def test_a_hybrid_model_trains(line_policy: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,44 @@ def test_minibatches_keep_trajectories_whole(model: Any) -> None:
     assert sorted(id(row) for part in parts for row in part) == sorted(id(row) for row in rows)
     for part in parts:
         assert all(sum(other.trajectory == row.trajectory for other in part) == 2 for row in part)
+
+
+def test_continuations_are_dealt_out_over_the_steps_of_the_rollouts(model: Any) -> None:
+    """Four rollouts in mini-batches of two, and five continuations of two rows: two steps, with two and three."""
+    rollouts = [train_row(index, 2, 1.0) for index in range(4)]
+    played = [replace(train_row(4 + index // 2, 2, 1.0), continued=True) for index in range(10)]
+    update = PolicyUpdate(model, OptimConfig(minibatch=2), horizon=16)
+    parts = list(update._minibatches([*rollouts, *played], np.random.default_rng(0)))
+    assert [sum(not row.continued for row in part) for part in parts] == [2, 2]
+    assert sorted(sum(row.continued for row in part) for part in parts) == [4, 6]
+    assert sorted(id(row) for part in parts for row in part) == sorted(id(row) for row in [*rollouts, *played])
+    without = list(update._minibatches(rollouts, np.random.default_rng(0)))
+    assert [[row for row in part if not row.continued] for part in parts] == without
+
+
+def test_a_continuation_teaches_by_what_it_sampled_alone(model: Any) -> None:
+    """Its gradient is that of -A/n times the sum of the log-probabilities of its n new tokens, whatever came before."""
+    ids = [3, 4, 5, 6, 7, 8, 9]
+    logits = model(torch.tensor([ids])).logits[0, :-1]
+    logp = torch.log_softmax(logits, dim=-1)[range(6), ids[1:]]
+    # Ids 5 and 6 are sampled ones of the episode that was branched from; new are 8 and 9, the last two.
+    (-0.75 / 2 * (logp[4] + logp[5])).backward()
+    expected = {name: p.grad.clone() for name, p in model.named_parameters()}
+    model.zero_grad()
+    new = np.arange(7) >= 5
+    row = TokenRow(
+        ids=np.array(ids),
+        turn_of_token=np.where(new, 4, -1),
+        loss_mask=new,
+        logprobs=np.array([0.0] * 5 + logp[4:].tolist()),
+        support=(None,) * 7,
+    )
+    # An advantage at tokens before the branching state would be read nowhere.
+    continued = TrainRow(row=row, advantages_T=np.full(7, 0.75), trajectory=0, continued=True)
+    PolicyUpdate(model, OptimConfig(), horizon=16).accumulate([continued])
+    assert any(bool(torch.any(grad)) for grad in expected.values())
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(parameter.grad, expected[name], rtol=1e-4, atol=1e-7)
 
 
 def test_the_kl_term_is_zero_at_the_starting_policy(line_policy: Path) -> None:

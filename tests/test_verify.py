@@ -64,6 +64,7 @@ def measured(
     env: Callable[[], TextEnv] = LineEnv,
     rules: EpisodeRules = RULES,
     restore_rng: bool = False,
+    keep_rows: bool = False,
     concurrency: int = 16,
     seeds: Sequence[int] = (0,),
 ) -> list[Estimate]:
@@ -71,7 +72,8 @@ def measured(
 
     async def play() -> list[Estimate]:
         async with HostPool(lambda: InlineHost(env), concurrency) as hosts:
-            branch = Branch(rollout=Rollout(policy=policy, hosts=hosts, rules=rules), restore_rng=restore_rng)
+            rollout = Rollout(policy=policy, hosts=hosts, rules=rules)
+            branch = Branch(rollout=rollout, restore_rng=restore_rng, keep_rows=keep_rows)
             verifier = MonteCarloVerifier(branch=branch, continuations=k)
             return [await verifier.verify(claim, group, seed=seed) for claim in proposals for seed in seeds]
 
@@ -175,6 +177,15 @@ def test_failed_continuations_are_left_out_of_the_rates() -> None:
     assert estimate.before == Arm(successes=7, n=7, failures=1, mean_reward=1.0)
     assert estimate.after == Arm(successes=8, n=8, failures=0, mean_reward=1.0)
     assert (estimate.delta, estimate.turns) == (0.0, 15)
+    assert estimate.played == ()
+
+
+def test_failed_continuations_are_not_kept_to_train_on() -> None:
+    """One of three fails before the segment: two and three remain, all with what they sampled."""
+    group = group_of(["look", "right"], "start-8")
+    settings: dict[str, Any] = {"rules": replace(RULES, retries=0), "concurrency": 1, "keep_rows": True, "k": 3}
+    (estimate,) = measured(by_cell(cell8="right"), group, proposal(0, 0), env=failing_restore(1), **settings)
+    assert [[int(run.rows[0].loss_mask.sum()) for run in arm] for arm in estimate.played] == [[6] * 2, [6] * 3]
 
 
 def test_an_arm_without_any_continuation_is_an_error() -> None:
@@ -282,13 +293,19 @@ def test_luck_of_the_environment_cancels() -> None:
 
 
 def measured_together(
-    policy: Policy, group: Group, *proposals: Proposal, k: int = 8, sequential: bool = False, signed: bool = False
+    policy: Policy,
+    group: Group,
+    *proposals: Proposal,
+    k: int = 8,
+    sequential: bool = False,
+    signed: bool = False,
+    keep_rows: bool = False,
 ) -> list[Estimate]:
     """The estimates of several segments, measured at once."""
 
     async def play() -> list[Estimate]:
         async with HostPool(lambda: InlineHost(LineEnv), 16) as hosts:
-            branch = Branch(rollout=Rollout(policy=policy, hosts=hosts, rules=RULES))
+            branch = Branch(rollout=Rollout(policy=policy, hosts=hosts, rules=RULES), keep_rows=keep_rows)
             verifier = MonteCarloVerifier(branch=branch, continuations=k, sequential=sequential, signed=signed)
             return await verifier.verify_all(proposals, group, seed=0)
 
@@ -304,6 +321,17 @@ def test_states_that_segments_share_are_measured_once() -> None:
     # From cells 6, 7 and 8 it takes 3, 2 and 1 turns; the first segment pays for both of its states.
     assert [estimate.turns for estimate in found] == [2 * (3 + 2), 2 * 1, 0]
     assert len(policy.requests) == 12
+
+
+def test_what_was_played_from_a_state_is_kept_once() -> None:
+    """Three turns: the first estimate holds the continuations of its two states, the second those of the third."""
+    group = group_of(["right"], "start-6")
+    policy = ScriptedPolicy(["right"], repeat=True)
+    claims = [proposal(turn, turn) for turn in range(3)]
+    found = measured_together(policy, group, *claims, k=2, keep_rows=True)
+    kept = [[[(run.turns, len(run.rows)) for run in arm] for arm in estimate.played] for estimate in found]
+    assert kept == [[[(3, 1)] * 2, [(2, 1)] * 2], [[(1, 1)] * 2], []]
+    assert [estimate.played for estimate in measured_together(policy, group, *claims, k=2)] == [()] * 3
 
 
 def test_after_the_last_turn_the_outcome_is_known() -> None:

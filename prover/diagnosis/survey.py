@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any
 
-from prover.branch import Branch, Continuation
+from prover.branch import Branch
 from prover.errors import EnvError
-from prover.records import Arm, Estimate, Failure, Group, Proposal, Segment, Trajectory
+from prover.records import Arm, Continuation, Estimate, Failure, Group, Proposal, Segment, Trajectory
 from prover.seeds import derive
 
 FIRST, SECOND = BOTH = (0, 1)

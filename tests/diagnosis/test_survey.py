@@ -8,12 +8,22 @@ from typing import Any
 import pytest
 from surveyed import course, turn
 
-from prover.branch import Branch, Continuation
+from prover.branch import Branch
 from prover.diagnosis.survey import FIRST, SECOND, Course, Surveyor, turns_of
 from prover.errors import EnvError
 from prover.formats import Bare
 from prover.host import HostPool, InlineHost
-from prover.records import Failure, FailureCause, Group, Proposal, Sampling, Segment, Task, Trajectory
+from prover.records import (
+    Continuation,
+    Failure,
+    FailureCause,
+    Group,
+    Proposal,
+    Sampling,
+    Segment,
+    Task,
+    Trajectory,
+)
 from prover.rollout import EpisodeRules, Rollout
 from prover.testing import LineEnv, ScriptedPolicy
 
