@@ -24,6 +24,7 @@ MethodName = Literal[
     "gigpo",
     "vineppo",
     "spo_chain",
+    "spo_tree",
     "random_segment",
     "judge_trusted",
     "prover",
@@ -34,7 +35,14 @@ MethodName = Literal[
 NO_JUDGE = frozenset({"grpo", "grpo_budget", "rloo", "dr_grpo", "gigpo"})
 """Methods that ask no judge, whichever is configured: a run can be repeated without credit by its method alone."""
 _PAPER: Mapping[str, Any] = {
-    "verify": {"mode": "monte_carlo", "continuations": 8, "eligible_min": 1, "eligible_max": 3, "mixed_only": True},
+    "verify": {
+        "mode": "monte_carlo",
+        "continuations": 8,
+        "train_continuations": False,
+        "eligible_min": 1,
+        "eligible_max": 3,
+        "mixed_only": True,
+    },
     "credit": {"weight": 1.0, "sign": "positive", "min_z": 0.0},
     "advantage": {"baseline": "mean", "std": "none", "omega": 0.0},
 }
@@ -66,8 +74,8 @@ METHODS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         # VinePPO (arXiv 2410.01679): V after minus V before for every turn of every run, V by K continuations, and no
         # other advantage. The paper takes reasoning steps, K = 9 and PPO's several epochs.
         "vineppo": {
-            "judge": {"kind": "every_turn", "of": "all", "length": 1},
-            "verify": {"mode": "monte_carlo", "continuations": 9, **_EVERY_GROUP},
+            "judge": {"kind": "every_turn", "of": "all", "length": 1, "pieces": None},
+            "verify": {"mode": "monte_carlo", "continuations": 9, "train_continuations": False, **_EVERY_GROUP},
             "credit": {"weight": 1.0, "sign": "signed", "min_z": 0.0},
             "advantage": {"baseline": "none", "std": "none", "omega": 0.0},
         },
@@ -75,7 +83,19 @@ METHODS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         # group, here of two turns each instead of cut at improbable tokens, and GRPO's advantage elsewhere.
         "spo_chain": _with(
             _PAPER,
-            judge={"kind": "every_turn", "of": "shortest", "length": 2},
+            judge={"kind": "every_turn", "of": "shortest", "length": 2, "pieces": None},
+            credit={"sign": "signed"},
+        ),
+        # SPO-tree (arXiv 2505.23564), adapted in the same way. The paper grows a tree of three levels, six children a
+        # node, in segments of so many tokens; the value of a node is the mean of its children, and an edge earns its
+        # value less its parent's, at improbable tokens only. Here the trunk is the chosen success, cut into three
+        # stretches of turns; each of the three states gets six children, which are played to the end (18 runs, not
+        # 216 leaves). A stretch earns the value after less that before, a child its outcome less its siblings' mean,
+        # at every token; GRPO's advantage stays. Siblings are not divided by their deviation; `advantage.std` does so.
+        "spo_tree": _with(
+            _PAPER,
+            judge={"kind": "every_turn", "of": "shortest", "length": 1, "pieces": 3},
+            verify={"continuations": 6, "train_continuations": True},
             credit={"sign": "signed"},
         ),
         # The control: what verification alone is worth.

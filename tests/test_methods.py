@@ -45,6 +45,11 @@ def test_methods_differ_in_what_defines_them() -> None:
     assert (vine.verify.mixed_only, vine.verify.continuations) == (False, 9)
     assert isinstance(of("random_segment").judge, RandomSegmentJudgeConfig)
     assert of("judge_trusted").verify.mode == "trust"
+    tree = of("spo_tree")
+    assert isinstance(tree.judge, EveryTurnJudgeConfig)
+    assert (tree.judge.of, tree.judge.pieces, tree.credit.sign) == ("shortest", 3, "signed")
+    assert (tree.verify.continuations, tree.verify.train_continuations) == (6, True)
+    assert (tree.verify.eligible_min, tree.verify.eligible_max, tree.advantage.baseline) == (1, 3, "mean")
     cheap, safe = of("prover_cheap"), of("prover_safe")
     assert (cheap.verify.continuations, cheap.credit.weight) == (4, 8.0)
     assert (safe.credit.weight, safe.credit.sign, safe.credit.cap) == (4.0, "signed", 4.0)
@@ -60,6 +65,17 @@ def test_what_is_said_last_wins(tmp_path: Path) -> None:
     assert (named.verify.continuations, named.credit.weight, named.judge.kind) == (9, 3.0, "every_turn")
     back = load_config(file, ["method=prover"])
     assert (back.verify.continuations, back.judge.kind) == (8, "entropy")
+
+
+@pytest.mark.parametrize("method", ["vineppo", "spo_chain", "prover", "judge_trusted"])
+def test_a_method_after_spo_tree_is_that_method(method: str, tmp_path: Path) -> None:
+    """Whoever repeats a run of it by another method gets neither its pieces nor its training on continuations."""
+    (tmp_path / "config.yaml").write_text(effective_yaml(of("spo_tree")))
+    config = load_config(tmp_path / "config.yaml", [f"method={method}"])
+    assert not config.verify.train_continuations
+    assert config.verify == of(method).verify
+    if method in ("vineppo", "spo_chain"):
+        assert config.judge == of(method).judge
 
 
 def test_a_method_without_a_judge_leaves_the_judge_alone() -> None:
