@@ -20,11 +20,11 @@ class Record:
     seed: int
     success_U: tuple[float, ...]  # noqa: N815 - shape suffix
     """Share of the update's episodes that succeeded, sampled by the policy before the update."""
-    turns_U: tuple[int, ...]  # noqa: N815
+    turns_U: tuple[int, ...]  # noqa: N815 - shape suffix
     """Environment turns of rollouts and continuations; those of null probes are no part of a method."""
-    tokens_U: tuple[int, ...]  # noqa: N815
+    tokens_U: tuple[int, ...]  # noqa: N815 - shape suffix
     """Tokens that the policy sampled in them."""
-    cpu_U: tuple[float, ...]  # noqa: N815
+    cpu_U: tuple[float, ...]  # noqa: N815 - shape suffix
     """CPU-seconds of the update."""
     measured: int
     """Segments whose worth was measured."""
@@ -73,7 +73,8 @@ class Record:
     @classmethod
     def of_json(cls, record: Mapping[str, Any]) -> Self:
         """Back from what ``json`` made of it."""
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in record.items()})
+        curves: dict[str, Any] = {name: tuple(record[name]) for name in ("success_U", "turns_U", "tokens_U", "cpu_U")}
+        return cls(**{**record, **curves})
 
     def json(self) -> str:
         """One line of JSON."""

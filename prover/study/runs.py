@@ -59,7 +59,10 @@ def finished(plan: StudyConfig, out: Path) -> list[Record]:
 
 
 def _train_all(block: Sequence[Job]) -> None:
+    parent = multiprocessing.parent_process()
     for job in block:
+        if parent is not None and not parent.is_alive():  # Killed: nobody waits for this any more.
+            return
         _train(job)
 
 

@@ -1,6 +1,6 @@
 """What the records of a study say: means over seeds, and differences paired by start and seed."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -12,7 +12,6 @@ from prover.study.record import Record
 
 ALL_STARTS = "all"
 """Stands for the runs of all start policies together."""
-Score = Callable[[Record], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,15 +101,11 @@ def _contrast(start: str, method: str, other: str, pairs: Sequence[tuple[Record,
         start=start,
         method=method,
         against=other,
-        after={t: _gain(pairs, lambda run, t=t: run.after[t]) for t in pairs[0][0].after},  # type: ignore[misc]
-        area=_gain(pairs, _mean_success),
+        after={t: mean_interval([run.after[t] - other.after[t] for other, run in pairs]) for t in pairs[0][0].after},
+        area=mean_interval([_mean_success(run) - _mean_success(other) for other, run in pairs]),
         area_at_equal_turns=mean_interval([_gain_at_equal_turns(*pair) for pair in pairs]),
         turns=sum(sum(run.turns_U) for _, run in pairs) / sum(sum(run.turns_U) for run, _ in pairs),
     )
-
-
-def _gain(pairs: Sequence[tuple[Record, Record]], score: Score) -> MeanInterval:
-    return mean_interval([score(run) - score(other) for other, run in pairs])
 
 
 def _gain_at_equal_turns(other: Record, run: Record) -> float:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from test_summary import run
+from study_records import run
 
 from prover.study.charts import curve, draw
 

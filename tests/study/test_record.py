@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from test_summary import run
+from study_records import run
 
 from prover.errors import DataError
 from prover.study.record import Record, read

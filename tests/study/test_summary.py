@@ -1,28 +1,9 @@
 """What records say: all expected values are worked out by hand."""
 
 import pytest
+from study_records import run
 
-from prover.study.record import Record
 from prover.study.summary import ALL_STARTS, area, contrasts, rows
-
-
-def run(method: str, seed: int, after: float, *, start: str = "one", success=(0.2, 0.4), turns=(10, 10)) -> Record:  # type: ignore[no-untyped-def]
-    """A run of two updates."""
-    return Record(
-        start=start,
-        method=method,
-        seed=seed,
-        success_U=success,
-        turns_U=turns,
-        tokens_U=(30, 50),
-        cpu_U=(1.0, 2.0),
-        measured=0,
-        credited=0,
-        mean_delta=None,
-        before={},
-        after={"1": after},
-        episodes=600,
-    )
 
 
 def test_area_counts_each_update_with_its_turns() -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from test_summary import run  # the same hand-made runs
+from study_records import run
 
 from prover.study.table import markdown, report
 
