@@ -260,8 +260,9 @@ def study(
     processes: Annotated[int, typer.Option("--processes", min=1, help="Runs of a plan side by side.")] = 1,
     records: Annotated[
         Path | None,
-        typer.Option("--records", help="Show a plan's stored records and train nothing.", show_default=False),
+        typer.Option("--records", help="Stored records of a plan's runs; these are not trained.", show_default=False),
     ] = None,
+    show: Annotated[bool, typer.Option("--show", help="Show what is done of a plan and train nothing.")] = False,
     seeds: Annotated[int, typer.Option("--seeds", min=2, help="Training runs per method; toy only.")] = 24,
     rate: Annotated[float, typer.Option("--rate", help="Learning rate; toy only. GRPO does best at 32.")] = 8.0,
 ) -> None:
@@ -275,26 +276,24 @@ def study(
 
     asked = load_plan(Path(plan))
     folder = out or Path("runs") / f"study-{Path(plan).stem}"
-    if records is None:
-        for block in jobs(asked, folder).values():
-            preflight.check_config(block[0].config)
-            break
+    first, *_ = jobs(asked, folder).values()
+    if not show:
+        preflight.check_config(first[0].config)
 
     from prover.study import record, runs, table
 
-    if records is None:
-        try:
-            found = runs.run(
-                asked,
-                folder,
-                processes=processes,
-                watch=lambda done, total: print(f"{done} of {total} runs", flush=True),
-            )
-        except KeyboardInterrupt:
-            print("stopped; the same command goes on", file=sys.stderr)
-            raise typer.Exit(130) from None
-    else:
-        found = record.read(records)
+    stored = record.read(records) if records else []
+    try:
+        found = (
+            runs.finished(asked, folder, stored)
+            if show
+            else runs.run(asked, folder, processes=processes, watch=_print_runs, stored=stored)
+        )
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on", file=sys.stderr)
+        raise typer.Exit(130) from None
+    if not found:
+        raise DataError(f"Expected finished runs of the plan in {folder}, found none. Leave out --show to train them.")
     text = table.report(found, asked.against)
     print(text)
     folder.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,7 @@
 import json
 import multiprocessing
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
@@ -14,8 +14,19 @@ from prover.train import train
 _RECORD = "record.json"
 
 
-def run(plan: StudyConfig, out: Path, *, processes: int, watch: Callable[[int, int], None]) -> list[Record]:
-    """Train everything that is missing in ``out``.
+Key = tuple[str, str, int]
+"""Start, method and seed of a run."""
+
+
+def run(
+    plan: StudyConfig,
+    out: Path,
+    *,
+    processes: int,
+    watch: Callable[[int, int], None],
+    stored: Sequence[Record] = (),
+) -> list[Record]:
+    """Train everything that is missing in ``out`` and among the stored records.
 
     Runs of one start and seed follow each other in one process, since some are matched to others.
 
@@ -24,6 +35,7 @@ def run(plan: StudyConfig, out: Path, *, processes: int, watch: Callable[[int, i
         out: Folder of the study; keeps the metrics and evaluations of every run, not its checkpoints.
         processes: Runs side by side.
         watch: Told after each start and seed how many runs are done, and how many there are.
+        stored: Records of runs that were trained elsewhere.
 
     Returns:
         Records by start, method and seed, in the plan's order.
@@ -33,29 +45,40 @@ def run(plan: StudyConfig, out: Path, *, processes: int, watch: Callable[[int, i
     """
     blocks = list(jobs(plan, out).values())
     total = sum(map(len, blocks))
+    known = {(record.start, record.method, record.seed) for record in stored}
     # Fresh processes: threads of torch do not survive a fork.
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
-        waiting = [pool.submit(_train_all, block) for block in blocks]
+        waiting = [pool.submit(_train_all, missing) for block in blocks if (missing := _missing(block, known))]
         try:
             for done in as_completed(waiting):
                 done.result()
-                watch(len(finished(plan, out)), total)
+                watch(len(finished(plan, out, stored)), total)
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    return finished(plan, out)
+    return finished(plan, out, stored)
 
 
-def finished(plan: StudyConfig, out: Path) -> list[Record]:
-    """Records of the runs that are done, by start, method and seed in the plan's order."""
-    folders = [
-        run_folder(out, start, method, seed)
-        for start in plan.starts
-        for method in plan.methods
-        for seed in range(plan.first_seed, plan.first_seed + plan.seeds)
-    ]
-    files = [folder / _RECORD for folder in folders]
-    return [Record.of_json(json.loads(file.read_text(encoding="utf-8"))) for file in files if file.is_file()]
+def finished(plan: StudyConfig, out: Path, stored: Sequence[Record] = ()) -> list[Record]:
+    """Records of the plan's runs that are done, by start, method and seed in its order; stored ones come first."""
+    known = {(record.start, record.method, record.seed): record for record in stored}
+    found = []
+    for start in plan.starts:
+        for method in plan.methods:
+            for seed in range(plan.first_seed, plan.first_seed + plan.seeds):
+                file = run_folder(out, start, method, seed) / _RECORD
+                if (start, method, seed) in known:
+                    found.append(known[start, method, seed])
+                elif file.is_file():
+                    found.append(Record.of_json(json.loads(file.read_text(encoding="utf-8"))))
+    return found
+
+
+def _missing(block: Sequence[Job], known: Set[Key]) -> list[Job]:
+    """The runs that no record is stored of, and those that one of them has to keep up with: it reads their metrics."""
+    missing = [job for job in block if (job.start, job.method, job.seed) not in known]
+    matched = {job.config.rollout.match_turns for job in missing}
+    return [job for job in block if job in missing or job.config.run in matched]
 
 
 def _train_all(block: Sequence[Job]) -> None:

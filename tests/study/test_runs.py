@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from prover.errors import DataError
-from prover.study.plan import load_plan
-from prover.study.runs import finished, run
+from prover.study.plan import jobs, load_plan
+from prover.study.runs import _missing, finished, run
 
 PLAN = """
 config: examples/households.yaml
@@ -68,6 +68,25 @@ def test_what_was_begun_goes_on(study: Path) -> None:
     _, budget = run(load_plan(study / "plan.yaml"), study, processes=1, watch=lambda done, total: None)
     assert len((folder / "metrics.jsonl").read_text().splitlines()) == 1
     assert list(budget.success_U) == before["success_U"]
+
+
+def test_stored_records_are_not_trained_again(study: Path, tmp_path: Path) -> None:
+    """Of a run that is missing the one that it has to keep up with is trained, stored or not."""
+    prover, budget = finished(load_plan(study / "plan.yaml"), study)
+    told: list[tuple[int, int]] = []
+    found = run(
+        load_plan(study / "plan.yaml"),
+        tmp_path,
+        processes=1,
+        watch=lambda done, total: told.append((done, total)),
+        stored=[prover, budget],
+    )
+    assert found == [prover, budget]
+    assert told == []
+    assert not (tmp_path / "runs").exists()
+    (block,) = jobs(load_plan(study / "plan.yaml"), tmp_path).values()
+    assert [job.method for job in _missing(block, {("shipped", "prover", 0)})] == ["prover", "grpo_budget"]
+    assert [job.method for job in _missing(block, {("shipped", "grpo_budget", 0)})] == ["prover"]
 
 
 def test_a_run_that_fails_ends_the_study(tmp_path: Path) -> None:
