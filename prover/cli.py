@@ -272,8 +272,10 @@ def study(
         return
     if not plan.endswith((".yaml", ".yml")):
         raise UnknownNameError(f"There is no study {plan!r}. Name toy, or a plan in a YAML file.")
+    from prover.study import charts
     from prover.study.plan import jobs, load_plan
 
+    charts.check_package()
     asked = load_plan(Path(plan))
     folder = out or Path("runs") / f"study-{Path(plan).stem}"
     first, *_ = jobs(asked, folder).values()
@@ -299,9 +301,6 @@ def study(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "report.md").write_text(text, encoding="utf-8")
     (folder / "records.jsonl").write_text("".join(run.json() + "\n" for run in found), encoding="utf-8")
-
-    from prover.study import charts
-
     print("\n".join(map(str, [folder / "report.md", folder / "records.jsonl", *charts.draw(found, folder)])))
 
 

@@ -1,6 +1,7 @@
 """The curves of a study as SVG: success of the training episodes against turns, tokens and CPU time."""
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -14,19 +15,23 @@ _WINDOW = 5
 """Updates that a point of a curve averages: single updates have other tasks and swing widely."""
 
 
-def draw(records: Sequence[Record], out: Path) -> list[Path]:
-    """One file per start policy.
+def check_package() -> None:
+    """Check, before anything is trained, that curves can be drawn.
 
     Raises:
         ConfigError: matplotlib is not installed.
     """
-    try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
-    except ImportError as error:
+    if find_spec("matplotlib") is None:
         raise ConfigError(
             "expected matplotlib for the curves of a study, found none; install ProVer with the extra `plots`"
-        ) from error
+        )
+
+
+def draw(records: Sequence[Record], out: Path) -> list[Path]:
+    """One file per start policy."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
     paths = []
     # The same records give the same file, byte for byte.
     with rc_context({"svg.hashsalt": "prover", "svg.fonttype": "none", "font.size": 9}):
