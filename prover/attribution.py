@@ -95,7 +95,7 @@ class Attribution:
         if not valid:
             return verdicts
         if self.verifier is None:
-            return verdicts + [self._trusted(proposal, group) for proposal in valid]
+            return verdicts + self._trusted(valid, group)
         if not admitted:
             over = Verdict(group=group.index, outcome="over_budget")
             return verdicts + [replace(over, proposal=proposal) for proposal in valid]
@@ -136,17 +136,24 @@ class Attribution:
         n_turns = group.trajectories[segment.trajectory].n_turns
         return verification_turns(n_turns, segment.start, segment.end, self.continuations)
 
-    def _trusted(self, proposal: Proposal, group: Group) -> Verdict:
+    def _trusted(self, proposals: Sequence[Proposal], group: Group) -> list[Verdict]:
         amount = segment_credit(self.trusted_delta, weight=self.rule.weight, sign=self.rule.sign)
-        credit = Credit(segment=proposal.segment, amount=amount) if amount else None
-        return Verdict(group=group.index, outcome="trusted", proposal=proposal, credit=credit)
+        return [
+            Verdict(
+                group=group.index,
+                outcome="trusted",
+                proposal=proposal,
+                credit=Credit(segment=proposal.segment, amount=kept) if kept else None,
+            )
+            for proposal, kept in zip(proposals, self.rule.kept([amount] * len(proposals)), strict=True)
+        ]
 
     async def _measure(
         self, verifier: Verifier, proposals: Sequence[Proposal], group: Group, *, seed: int
     ) -> list[Verdict]:
         try:
             estimates = await verifier.verify_all(proposals, group, seed=seed)
-            amounts = [self.rule.amount(estimate, group.rewards_G) for estimate in estimates]
+            amounts = self.rule.amounts(estimates, group.rewards_G)
         except Exception as error:
             failed = Verdict(group=group.index, outcome="verifier_failed", detail=_trace(error))
             return [replace(failed, proposal=proposal) for proposal in proposals]

@@ -182,6 +182,8 @@ class CreditConfig(Section):
     """Divide by the standard deviation of the group's outcomes, as ``advantage.std`` does with advantages."""
     cap: Positive | None = None
     """Largest credit in either direction."""
+    top: Count | None = None
+    """Only so many segments of a group earn credit, those with the largest amounts in either direction."""
     centred: bool = False
     """Take the mean credit of a trajectory off all its tokens, so that credit only moves advantage within it."""
     shared: bool = False

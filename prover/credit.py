@@ -1,5 +1,6 @@
 """What is made of a measured difference: the third of the three choices of a method."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,6 +32,18 @@ class CreditRule:
     """Divisor, as that of the group's advantages."""
     cap: float | None = None
     """Largest amount in either direction."""
+    top: int | None = None
+    """Segments of a group that earn credit; None for all."""
+
+    def amounts(self, estimates: Sequence[Estimate], rewards_G: ArrayLike = ()) -> list[float]:  # noqa: N803 - shape suffix
+        """What each segment of a group earns; 0 for all but the ``top`` ones. See ``amount``."""
+        return self.kept([self.amount(estimate, rewards_G) for estimate in estimates])
+
+    def kept(self, amounts: Sequence[float]) -> list[float]:
+        """The ``top`` largest amounts of a group by absolute value, the first of equals, and 0 for the others."""
+        order = sorted(range(len(amounts)), key=lambda index: -abs(amounts[index]))
+        earning = set(order[: self.top])
+        return [amount if index in earning else 0.0 for index, amount in enumerate(amounts)]
 
     def amount(self, estimate: Estimate, rewards_G: ArrayLike = ()) -> float:  # noqa: N803 - shape suffix
         """Lambda times delta, or 0 where the rule gives no credit.

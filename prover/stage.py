@@ -50,6 +50,7 @@ def credit_rule(config: RunConfig) -> CreditRule:
         measure=credit.measure,
         std=("ddof1" if std == "none" else std) if credit.normalised else "none",
         cap=credit.cap,
+        top=credit.top,
     )
 
 

@@ -64,3 +64,19 @@ def test_a_known_outcome_has_no_error_of_its_own() -> None:
     errors = 1 / math.sqrt(17 / 324 / 9)
     assert CreditRule(min_z=errors - 0.01).amount(ended) == 1.0
     assert CreditRule(min_z=errors + 0.01).amount(ended) == 0.0
+
+
+def test_the_largest_amounts_of_a_group_can_be_kept() -> None:
+    """By absolute value, in their places; of equals the first."""
+    rule = CreditRule(top=2)
+    assert rule.kept([0.25, -0.5, 0.125, 0.5, 0.5]) == [0.0, -0.5, 0.0, 0.5, 0.0]
+    assert rule.kept([0.25]) == [0.25]
+    assert CreditRule(top=1).kept([0.5, 0.5]) == [0.5, 0.0]
+    assert CreditRule().kept([0.5, 0.25, 0.0]) == [0.5, 0.25, 0.0]
+
+
+def test_what_earns_nothing_takes_no_place_among_the_largest() -> None:
+    """Sign and size are looked at first: a loss of 4 of 8 is larger than a gain of 3 of 8, and dropped before it."""
+    measured = [estimate(2, 4), estimate(6, 2), estimate(2, 5)]
+    assert CreditRule(top=1, weight=2.0).amounts(measured) == [0.0, 0.0, 0.75]
+    assert CreditRule(top=1, sign="signed").amounts(measured) == [0.0, -0.5, 0.0]

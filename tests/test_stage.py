@@ -113,11 +113,11 @@ def probe(*overrides: str, policy: UniformPolicy) -> None:
     [([], "none"), (["credit.normalised=true"], "ddof1"), (["credit.normalised=true", "advantage.std=ddof0"], "ddof0")],
 )
 def test_credit_is_made_as_the_config_says(overrides: list[str], std: str) -> None:
-    """Weight, sign and cap reach the rule; normalised credit is divided as the advantages are, else by ddof1."""
+    """Weight, sign, cap and top reach the rule; normalised credit is divided as the advantages are, else by ddof1."""
     rule = stage.credit_rule(
-        load_config(None, ["credit.weight=4.0", "credit.sign=signed", "credit.cap=2.0", *overrides])
+        load_config(None, ["credit.weight=4.0", "credit.sign=signed", "credit.cap=2.0", "credit.top=3", *overrides])
     )
-    assert (rule.weight, rule.sign, rule.cap, rule.std) == (4.0, "signed", 2.0, std)
+    assert (rule.weight, rule.sign, rule.cap, rule.top, rule.std) == (4.0, "signed", 2.0, 3, std)
 
 
 def test_a_policy_that_says_all_actions_passes() -> None:

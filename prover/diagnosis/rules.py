@@ -15,7 +15,7 @@ from prover.credit import CreditRule
 from prover.diagnosis.survey import FIRST, SECOND, Course
 from prover.methods import METHODS
 from prover.objective import TrainRow
-from prover.records import Credit, Group, Proposal, Segment
+from prover.records import Credit, Estimate, Group, Proposal, Segment
 
 GRPO = "grpo"
 GIGPO = "gigpo"
@@ -135,10 +135,15 @@ def _measured(course: Course, segment: Segment, name: str, which: int) -> Verdic
 def _credited(verdicts: Sequence[Verdict], rule: CreditRule, groups: Sequence[Group]) -> list[Verdict]:
     """The measured ones with what a rule makes of them."""
     rewards = {group.index: group.rewards_G for group in groups}
-    found = []
+    of_group: dict[int, list[tuple[Verdict, Segment, Estimate]]] = {}
     for verdict in verdicts:
         if verdict.estimate is not None and verdict.proposal is not None:
-            amount = rule.amount(verdict.estimate, rewards[verdict.group])
-            credit = Credit(segment=verdict.proposal.segment, amount=amount) if amount else None
-            found.append(replace(verdict, credit=credit))
-    return found
+            measured = (verdict, verdict.proposal.segment, verdict.estimate)
+            of_group.setdefault(verdict.group, []).append(measured)
+    return [
+        replace(verdict, credit=Credit(segment=segment, amount=amount) if amount else None)
+        for index, found in of_group.items()
+        for (verdict, segment, _), amount in zip(
+            found, rule.amounts([estimate for *_, estimate in found], rewards[index]), strict=True
+        )
+    ]

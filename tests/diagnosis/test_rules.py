@@ -123,6 +123,18 @@ def test_the_configured_rule_is_what_the_config_says() -> None:
     assert found == [[-0.75, 1.5 - 0.75, -0.75, -0.75], *[[0.25] * 4] * 3]
 
 
+def test_the_best_of_a_group_can_be_chosen() -> None:
+    """Of turns 0 and 1 of one group, worth 1/4 and 1/2, only the latter earns as configured; by itself each does."""
+    other = replace(GROUP, index=1)
+    elsewhere = replace(verdict(turn(0)), group=1)
+    config = load_config(None, ["env.kind=line", "credit.top=1"])
+    found = [verdict(turn(0)), verdict(turn(1)), elsewhere]
+    made = parts(config, [GROUP, other], [SUCCESS], {"sharp": found}, "sharp")
+    rows = {name: [row.advantages_T[1:].tolist() for row in rows] for name, rows in made.items()}
+    assert rows["as configured"] == [[0, 0.5, 0, 0], *NOTHING, [0.25, 0, 0, 0], *NOTHING]
+    assert rows["sharp"] == [[0.25, 0.5, 0, 0], *NOTHING, [0.25, 0, 0, 0], *NOTHING]
+
+
 def test_a_method_without_a_judge_earns_nothing_as_configured() -> None:
     """Plain GRPO adds nothing to itself."""
     config = load_config(None, ["env.kind=line", "method=grpo"])

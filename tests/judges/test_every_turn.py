@@ -5,8 +5,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from prover.attribution import Attribution
+from prover.credit import CreditRule
 from prover.judges.every_turn import EveryTurnJudge
-from prover.records import EndReason, Group, NoProposal, Task, Trajectory, Turn
+from prover.records import Arm, EndReason, Estimate, Group, NoProposal, Proposal, Task, Trajectory, Turn
 
 TASK = Task(id="t", split="train")
 
@@ -81,3 +83,34 @@ def test_one_proposal_is_the_first_of_all() -> None:
     found = asyncio.run(EveryTurnJudge().propose(group((False, 2)), seed=0))
     assert not isinstance(found, NoProposal)
     assert (found.segment.trajectory, found.segment.start, found.segment.end) == (0, 0, 0)
+
+
+class Climb:
+    """A verifier under which turn by turn the success rate is 0, 1, 4, 6, 7 of 8."""
+
+    rates = (0, 1, 4, 6, 7)
+
+    async def verify(self, proposal: Proposal, group: Group, *, seed: int) -> Estimate:
+        """The difference of the two states."""
+        before, after = (
+            Arm(successes=self.rates[turn], n=8) for turn in (proposal.segment.start, proposal.segment.end + 1)
+        )
+        return Estimate(before=before, after=after, turns=0, tokens=0)
+
+    async def verify_all(self, proposals: Sequence[Proposal], group: Group, *, seed: int) -> list[Estimate]:
+        """Each by itself."""
+        return [await self.verify(proposal, group, seed=seed) for proposal in proposals]
+
+
+@pytest.mark.parametrize("verifier", [Climb(), None])
+def test_best_of_all_turns(verifier: Climb | None) -> None:
+    """All turns of the shortest success are measured and the best one earns credit; taken on trust, the first one."""
+    attribution = Attribution(
+        judge=EveryTurnJudge(of="shortest"), verifier=verifier, rule=CreditRule(top=1), trusted_delta=0.25
+    )
+    verdicts = asyncio.run(attribution.judge_groups([group((False, 3), (True, 4))], seed=0))
+    assert [verdict.proposal is not None and verdict.proposal.segment.start for verdict in verdicts] == [0, 1, 2, 3]
+    amounts = [verdict.credit and verdict.credit.amount for verdict in verdicts]
+    assert amounts == ([None, 0.375, None, None] if verifier else [0.25, None, None, None])
+    outcomes = [verdict.outcome for verdict in verdicts]
+    assert outcomes == (["measured", "credited", "measured", "measured"] if verifier else ["trusted"] * 4)
