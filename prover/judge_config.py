@@ -15,6 +15,7 @@ from prover.sections import (
     Positive,
     Section,
     SegmentLength,
+    Share,
     by_kind,
     check,
     read,
@@ -27,6 +28,14 @@ class ContrastJudgeConfig(Section):
     kind: Literal["contrast"] = "contrast"
     max_length: SegmentLength = 4
     """Longest segment, in turns."""
+    rare: Share = 0.5
+    """Largest share of the failures that may have reached a fact; 0 takes facts that none reached."""
+    facts_only: bool = False
+    """Point at nothing where there is no such fact."""
+    segments: Count = 1
+    """Most segments of a group, the best first; none overlap."""
+    context: Annotated[int, Field(ge=0, le=3)] = 0
+    """Turns before the named one that belong to its segment, so far as they may be named."""
 
 
 class RandomSegmentJudgeConfig(Section):
@@ -168,7 +177,7 @@ def load_judges(words: Sequence[str], default: JudgeConfig | None = None) -> dic
 
     >>> load_judges(["contrast"])
     {'random_segment': RandomSegmentJudgeConfig(kind='random_segment', max_length=1), 'contrast': \
-ContrastJudgeConfig(kind='contrast', max_length=4)}
+ContrastJudgeConfig(kind='contrast', max_length=4, rare=0.5, facts_only=False, segments=1, context=0)}
     """
     found: dict[str, JudgeConfig] = {default.kind: default} if default and not words else {}
     for word in words:

@@ -102,3 +102,18 @@ def test_mistakes_in_judges_are_named(tmp_path: Path) -> None:
         load_judges([f"{tmp_path}/contrast.yaml"])
     with pytest.raises(ConfigError, match="no config file"):
         load_judges([f"{tmp_path}/nowhere.yaml"])
+
+
+def test_segments_of_contrast_have_bounds() -> None:
+    """As before unless asked otherwise: one segment of one turn; context makes at most four turns of it."""
+    assert ContrastJudgeConfig().model_dump() == {
+        "kind": "contrast",
+        "max_length": 4,
+        "rare": 0.5,
+        "facts_only": False,
+        "segments": 1,
+        "context": 0,
+    }
+    for key, value in (("rare", 1.5), ("segments", 0), ("context", 4)):
+        with pytest.raises(ConfigError, match=rf"judge\.{key}"):
+            load_config(None, [f"judge.{key}={value}"])

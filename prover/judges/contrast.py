@@ -7,14 +7,14 @@ It reads texts only, so it works in any environment. From each turn it derives
 * a **sight**: a word of the task that a result shows for the first time and the opening did not show;
 * its **event**: the action and its result, word for word.
 
-Facts that no failure reached come first, then facts that at most half of them reached, then sights and events that no
+Facts that no failure reached come first, then facts that few of them reached (``rare``), then sights and events that no
 failure had. Moves that merely reveal (their results differ in more than the action's own words) never make a fact and
 come last: a lucky discovery does not generalise. Events count only in a success without facts, where the texts give no
 better hold; elsewhere an event of its own was measured to be worth no more than a random turn.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, takewhile
@@ -81,34 +81,61 @@ class _Run:
 
 
 class ContrastJudge:
-    """Proposes the turn of the shortest success that sets it apart from the group's failures, and says why.
+    """Proposes the turns of the shortest success that set it apart from the group's failures, and says why.
 
-    A single turn whenever it proposes, since the shortest segment that reaches a fact is the turn that establishes it.
-    Never one that changed no state, led to a state that a failure visited, was invalid, or is the last.
+    By default a single turn, since the shortest segment that reaches a fact is the turn that establishes it. Never one
+    that changed no state, led to a state that a failure visited, was invalid, or is the last.
     The answer does not depend on the seed or on the order of the failures.
 
     Args:
-        max_length: longest segment allowed, in turns.
+        max_length: Longest segment allowed, in turns.
+        rare: Largest share of the failures that may have reached a fact; 0 takes facts that none reached.
+        facts_only: Propose nothing where there is no such fact.
+        segments: Most segments of a group; none overlap.
+        context: Turns before the named one that belong to its segment, so far as they are valid and not taken.
     """
 
     name = "contrast"
 
-    def __init__(self, max_length: int = 4) -> None:
+    def __init__(
+        self, max_length: int = 4, rare: float = 0.5, facts_only: bool = False, segments: int = 1, context: int = 0
+    ) -> None:
         self.max_length = max_length
+        self.rare = rare
+        self.facts_only = facts_only
+        self.segments = segments
+        self.context = context
 
     async def propose(self, group: Group, *, seed: int) -> Proposal | NoProposal:
         """The most distinctive turn; ``NoProposal`` when none sets the success apart."""
+        found = await self.propose_all(group, seed=seed)
+        return found if isinstance(found, NoProposal) else found[0]
+
+    async def propose_all(self, group: Group, *, seed: int) -> Sequence[Proposal] | NoProposal:
+        """The most distinctive turns, the best first."""
         failures = [trajectory for trajectory in group.trajectories if not trajectory.success]
         if group.n_success == 0 or not failures:
             return NoProposal(reason="no_contrast", detail=f"{group.n_success} of {len(group.trajectories)} succeeded")
         chosen = choose_success(group)
-        best = min(self._claims(group, chosen, failures), default=None)
-        if best is None:
-            return NoProposal(
-                reason="nothing_distinctive", detail=f"no turn sets it apart from {len(failures)} failures"
-            )
-        segment = Segment(trajectory=chosen, start=best.turn, end=best.turn)
-        return Proposal(segment=segment, reason=best.reason, judge=self.name)
+        found, taken = list[Proposal](), set[int]()
+        for claim in sorted(self._claims(group, chosen, failures)):
+            if len(found) < self.segments and claim.turn not in taken:
+                segment = self._around(claim.turn, chosen, group.trajectories[chosen], taken)
+                taken |= set(range(segment.start, segment.end + 1))
+                found.append(Proposal(segment=segment, reason=claim.reason, judge=self.name))
+        return found or NoProposal(
+            reason="nothing_distinctive", detail=f"no turn sets it apart from {len(failures)} failures"
+        )
+
+    def _around(self, turn: int, chosen: int, success: Trajectory, taken: Set[int]) -> Segment:
+        """A turn with its context; shorter where a turn before it may not be named or belongs to another segment."""
+        found = Segment(trajectory=chosen, start=turn, end=turn)
+        for start in range(turn - 1, turn - 1 - self.context, -1):
+            wider = Segment(trajectory=chosen, start=start, end=turn)
+            if start in taken or validate_segment(wider, success, self.max_length) is not None:
+                break
+            found = wider
+        return found
 
     def _claims(self, group: Group, chosen: int, failures: Sequence[Trajectory]) -> Iterator[_Claim]:
         success, n = group.trajectories[chosen], len(failures)
@@ -127,10 +154,10 @@ class ContrastJudge:
             told = f"turn {t} {turn.action!r}: "
             fact, sights = own.facts[t], own.sights[t] - seen
             reached = n if fact is None else sum(fact in run.facts for run in others)
-            if fact is not None and 2 * reached <= n:
+            if fact is not None and reached / n <= self.rare:
                 what = f"{n - reached} of {n} failures never reached '{fact}'"
                 yield _Claim(int(reached > 0), reached, t, told + what)
-            elif (turn.action, turn.result) in events:
+            elif self.facts_only or (turn.action, turn.result) in events:
                 continue
             elif sights:
                 yield _Claim(2, 0, t, f"{told}none of {n} failures ever saw '{' '.join(sorted(sights))}'")

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -62,10 +63,18 @@ def run(
     )
 
 
-def judged(*members: Trajectory, seed: int = 0) -> Proposal | NoProposal:
+def judged(*members: Trajectory, seed: int = 0, **options: Any) -> Proposal | NoProposal:
     """The judge's answer for a group of these members."""
     group = Group(index=0, task=TASK, trajectories=members)
-    return asyncio.run(ContrastJudge().propose(group, seed=seed))
+    return asyncio.run(ContrastJudge(**options).propose(group, seed=seed))
+
+
+def named(*members: Trajectory, **options: Any) -> list[tuple[int, int]]:
+    """First and last turn of each segment that is proposed for these members, in order."""
+    group = Group(index=0, task=TASK, trajectories=members)
+    found = asyncio.run(ContrastJudge(**options).propose_all(group, seed=0))
+    assert isinstance(found, Sequence)
+    return [(proposal.segment.start, proposal.segment.end) for proposal in found]
 
 
 def turn_of(answered: Proposal | NoProposal) -> int:
@@ -235,6 +244,68 @@ def test_openings_without_a_task_line() -> None:
 
 ACTIONS = st.sampled_from([*(turn.action for turn in WON.turns), "take pen 1 from shelf 1", "go to drawer 1", "", "x"])
 RUNS = st.lists(ACTIONS, max_size=8)
+
+
+def test_how_rare_a_fact_must_be() -> None:
+    """One of three failures cleaned a mug: a share of 1/3 takes that, one below takes none, and 1 takes all."""
+    held = run(["take mug 1 from desk 1", "go to shelf 1"])
+    cleaned = run(["take mug 1 from desk 1", "clean mug 1 with sinkbasin 1", "go to desk 1"])
+    members = (WON, held, cleaned, held)
+    assert named(*members, rare=1 / 3, segments=9) == [(4, 4)]
+    assert named(*members, rare=1.0, segments=9) == [(4, 4), (2, 2)]
+    assert isinstance(judged(*members, rare=0.3), NoProposal)
+
+
+def test_facts_that_no_failure_reached() -> None:
+    """Asked for these alone, neither a rare fact nor a sight is proposed, and an unreached fact is."""
+    held = run(["take mug 1 from desk 1", "go to shelf 1"])
+    cleaned = run(["take mug 1 from desk 1", "clean mug 1 with sinkbasin 1", "go to desk 1"])
+    assert isinstance(judged(WON, held, cleaned, held, rare=0.0, facts_only=True), NoProposal)
+    assert named(WON, held, rare=0.0, facts_only=True) == [(4, 4)]
+    seen = run(["go to drawer 1", "go to desk 1", "go to shelf 1"], success=True)
+    lost = run(["go to sinkbasin 1", "x"])
+    assert named(seen, lost) == [(1, 1)]
+    assert isinstance(judged(seen, lost, facts_only=True), NoProposal)
+
+
+def test_several_segments() -> None:
+    """The best first: the unreached facts in their order, then what was seen first; the one asked for is the first."""
+    lost = run(["go to sinkbasin 1", "go to drawer 1"])
+    assert named(WON, lost, segments=2) == [(2, 2), (4, 4)]
+    assert named(WON, lost, segments=9) == [(2, 2), (4, 4), (0, 0)]
+    assert turn_of(judged(WON, lost, segments=9)) == 2
+
+
+def test_context_comes_before_the_turn() -> None:
+    """So many turns before it, as many as there are, none that had no effect, and at most ``max_length`` in all."""
+    lost = run(["go to sinkbasin 1", "go to drawer 1"])
+    assert named(WON, lost, context=1) == [(1, 2)]
+    assert named(WON, lost, context=3) == [(0, 2)]
+    assert named(WON, lost, context=3, max_length=2) == [(1, 2)]
+    clumsy = run(["go to desk 1", "dance", "go to shelf 1", "take mug 2 from shelf 1", "go to desk 1"], success=True)
+    assert named(clumsy, lost, context=3) == [(2, 3)]
+
+
+def test_segments_with_context_do_not_overlap() -> None:
+    """A later choice leaves out turns of earlier ones, and a turn inside one is not named again."""
+    lost = run(["go to sinkbasin 1", "go to drawer 1"])
+    assert named(WON, lost, segments=9, context=3) == [(0, 2), (3, 4)]
+
+
+@given(RUNS, st.lists(RUNS, min_size=1, max_size=4), st.integers(0, 3), st.integers(1, 4), st.floats(0, 1))
+def test_segments_are_valid_and_disjoint(
+    won: list[str], lost: list[list[str]], context: int, max_length: int, rare: float
+) -> None:
+    """Whatever the settings, every segment can be measured and no turn is in two of them."""
+    judge = ContrastJudge(max_length, rare, segments=3, context=context)
+    success = run(won, success=True)
+    group = Group(index=0, task=TASK, trajectories=(success, *map(run, lost)))
+    found = asyncio.run(judge.propose_all(group, seed=0))
+    segments = [] if isinstance(found, NoProposal) else [proposal.segment for proposal in found]
+    assert len(segments) <= 3
+    assert all(validate_segment(segment, success, max_length) is None for segment in segments)
+    turns = [turn for segment in segments for turn in range(segment.start, segment.end + 1)]
+    assert len(turns) == len(set(turns))
 
 
 @given(RUNS, st.lists(RUNS, min_size=1, max_size=4), st.integers(0, 99))
