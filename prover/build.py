@@ -23,7 +23,13 @@ from prover.config import FormatConfig, PolicyConfig
 from prover.env_config import CustomEnvConfig, EnvConfig, EnvSection
 from prover.errors import ConfigError, DataError, ProverError, UnknownNameError
 from prover.formats import Bare, ReAct, TextFormat, ThinkAction
-from prover.judge_config import CustomJudgeConfig, JudgeConfig, LLMJudgeConfig, OracleJudgeConfig
+from prover.judge_config import (
+    CustomJudgeConfig,
+    ExpertJudgeConfig,
+    JudgeConfig,
+    LLMJudgeConfig,
+    OracleJudgeConfig,
+)
 from prover.protocols import Backend, Grader, Judge, TextEnv
 from prover.replay import ReplayEnv
 
@@ -39,6 +45,7 @@ _JUDGES = {
     "divergence": "prover.judges.divergence:DivergenceJudge",
     "entropy": "prover.judges.entropy:EntropyJudge",
     "every_turn": "prover.judges.every_turn:EveryTurnJudge",
+    "expert": "prover.judges.expert:ExpertJudge",
     "fixed": "prover.judges.fixed:FixedJudge",
     "llm": "prover.judges.llm.judge:LLMJudge",
     "oracle": "prover.judges.oracle:OracleJudge",
@@ -183,12 +190,20 @@ def env_grader(config: EnvConfig, folder: Path) -> Grader | None:
     return grader
 
 
-def judge(config: JudgeConfig, policy: Any = None, *, folder: Path | None = None, spent: Usage | None = None) -> Judge:
+def judge(
+    config: JudgeConfig,
+    policy: Any = None,
+    *,
+    env: EnvConfig | None = None,
+    folder: Path | None = None,
+    spent: Usage | None = None,
+) -> Judge:
     """The configured judge.
 
     Args:
         config: Its section.
         policy: The policy that is being trained, which may be its own judge.
+        env: The environment of the groups, for judges that play.
         folder: Run folder, where judgements are stored that have no file of their own.
         spent: What an interrupted run has used up of the budget of a chat model.
 
@@ -204,6 +219,13 @@ def judge(config: JudgeConfig, policy: Any = None, *, folder: Path | None = None
     options = config.options if isinstance(config, CustomJudgeConfig) else config.model_dump(exclude={"kind"})
     if isinstance(config, OracleJudgeConfig):
         options = {"pivots": _import_string(config.pivots)}
+    if isinstance(config, ExpertJudgeConfig):
+        if env is None:
+            raise ConfigError(
+                "Expected an environment for the judge of kind 'expert' to play in, got none. Let it judge the groups "
+                "of a run: `prover judge RUN --judge expert`."
+            )
+        options["make"] = env_factory(env)
     made = find("judge of kind", config.kind, _JUDGES, "prover.judges")
     found = taking(made, options, f"judge {config.kind!r}")(**options)
     if not isinstance(found, Judge) or not inspect.iscoroutinefunction(found.propose):

@@ -177,7 +177,8 @@ def judge_again(
     preflight.check_packages()
     build.probe_env(config.env)
     folder = out or run / "judged"
-    made = {name: build.judge(section, folder=folder) for name, section in settings.items()}
+    env = config.env.kept_in(run)  # Whoever plays sees what the episodes of the run saw.
+    made = {name: build.judge(section, env=env, folder=folder) for name, section in settings.items()}
 
     from prover.judge_table import print_summary
     from prover.rejudge import Plan, rejudge

@@ -72,6 +72,16 @@ class EveryTurnJudgeConfig(Section):
     """Cut a run into so many segments of nearly equal length, however long they get; ``length`` plays no part then."""
 
 
+class ExpertJudgeConfig(Section):
+    """Points at the turn that brought the scripted expert of the environment closest to the goal: a reference."""
+
+    kind: Literal["expert"] = "expert"
+    samples: Count = 4
+    """Episodes of the expert from each state; it searches in an order of its own."""
+    limit: Count = 100
+    """Turns after which it stops; from where it does not succeed it is taken to need so many."""
+
+
 class FixedJudgeConfig(Section):
     """Cuts the success every so many turns and points at one of the pieces."""
 
@@ -152,11 +162,14 @@ JudgeConfig = Annotated[
     | Annotated[DivergenceJudgeConfig, Tag("divergence")]
     | Annotated[EntropyJudgeConfig, Tag("entropy")]
     | Annotated[EveryTurnJudgeConfig, Tag("every_turn")]
+    | Annotated[ExpertJudgeConfig, Tag("expert")]
     | Annotated[FixedJudgeConfig, Tag("fixed")]
     | Annotated[OracleJudgeConfig, Tag("oracle")]
     | Annotated[NoJudgeConfig, Tag("none")]
     | Annotated[CustomJudgeConfig, Tag("custom")],
-    by_kind("contrast", "random_segment", "llm", "divergence", "entropy", "every_turn", "fixed", "oracle", "none"),
+    by_kind(
+        "contrast", "random_segment", "llm", "divergence", "entropy", "every_turn", "expert", "fixed", "oracle", "none"
+    ),
 ]
 """A judge, chosen by ``kind``."""
 

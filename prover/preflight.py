@@ -7,6 +7,7 @@ from pathlib import Path
 from prover import build
 from prover.backend_config import LocalBackendConfig
 from prover.config import RunConfig
+from prover.env_config import EnvConfig
 from prover.errors import ConfigError, DataError
 from prover.judge_config import JudgeConfig, LLMJudgeConfig
 
@@ -22,7 +23,7 @@ def check_config(config: RunConfig) -> None:
         DataError: A split has no tasks, or there is no policy or judge's model at its path.
         ServiceError: A service that the environment needs does not answer.
     """
-    _check_judge(config.judge)
+    _check_judge(config.judge, config.env)
     for split in dict.fromkeys((config.env.split, config.evaluation.split)):
         build.env_tasks(config.env, split)
     check_packages()
@@ -32,10 +33,10 @@ def check_config(config: RunConfig) -> None:
     build.probe_env(config.env)
 
 
-def _check_judge(config: JudgeConfig) -> None:
+def _check_judge(config: JudgeConfig, env: EnvConfig) -> None:
     """Check that a judge can be had; a model in this process is only looked for, since loading it takes torch."""
     if not isinstance(config, LLMJudgeConfig) or not isinstance(config.backend, LocalBackendConfig):
-        build.judge(config)
+        build.judge(config, env=env)
     elif config.backend.path is not None and not (Path(config.backend.path) / "config.json").is_file():
         raise DataError(
             f"Expected the folder of a model at judge.backend.path, got {config.backend.path}. Name another, or leave "

@@ -113,6 +113,7 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
             judge = build.judge(
                 config.judge if config.judged else NoJudgeConfig(),
                 policy,
+                env=config.env,
                 folder=folder.path,
                 spent=(spent := _judge_usage(folder)),
             )

@@ -20,6 +20,7 @@ from prover.judge_config import (
     CustomJudgeConfig,
     DivergenceJudgeConfig,
     EntropyJudgeConfig,
+    ExpertJudgeConfig,
     FixedJudgeConfig,
     LLMJudgeConfig,
     NoJudgeConfig,
@@ -213,6 +214,16 @@ def test_shipped_judges_are_made(config: Any, name: str) -> None:
     judge = build.judge(config)
     assert isinstance(judge, Judge)
     assert judge.name == name
+
+
+def test_the_expert_is_asked_in_an_environment() -> None:
+    """It plays in one like that of the groups; where there is none, as with `--check`, the message says what to do."""
+    config = ExpertJudgeConfig(samples=2, limit=30)
+    judge: Any = build.judge(config, env=AlfworldEnvConfig())
+    assert isinstance(judge, Judge)
+    assert (judge.name, judge.samples, judge.limit) == ("expert", 2, 30)
+    with pytest.raises(ConfigError, match="Expected an environment for the judge of kind 'expert'"):
+        build.judge(config)
 
 
 def test_the_policy_may_be_its_own_judge() -> None:

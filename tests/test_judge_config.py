@@ -11,6 +11,7 @@ from prover.judge_config import (
     CustomJudgeConfig,
     DivergenceJudgeConfig,
     EntropyJudgeConfig,
+    ExpertJudgeConfig,
     FixedJudgeConfig,
     LLMJudgeConfig,
     OracleJudgeConfig,
@@ -32,6 +33,7 @@ def test_selectors_have_sections() -> None:
         ("{kind: divergence, which: first}", DivergenceJudgeConfig(which="first")),
         ("{kind: entropy}", EntropyJudgeConfig()),
         ("{kind: fixed, length: 2}", FixedJudgeConfig(length=2)),
+        ("{kind: expert, samples: 2, limit: 30}", ExpertJudgeConfig(samples=2, limit=30)),
         ("{kind: oracle, pivots: 'my.module:pivots'}", OracleJudgeConfig(pivots="my.module:pivots")),
     ]:
         assert load_config(None, [f"judge={override}"]).judge == section
