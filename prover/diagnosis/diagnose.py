@@ -16,6 +16,7 @@ from prover.judge_config import (
     ContrastJudgeConfig,
     DivergenceJudgeConfig,
     EntropyJudgeConfig,
+    ExpertJudgeConfig,
     FixedJudgeConfig,
     JudgeConfig,
     RandomSegmentJudgeConfig,
@@ -30,6 +31,8 @@ Watcher = Callable[[int, int], None]
 
 _TASKS = (1 << 16) + 1
 """Seed path of the order of tasks, so that they are not those of a training run's first updates."""
+UNREACHED = "unreached fact"
+"""The contrast judge where it names a fact that no failure reached."""
 _NOT_SINGLE = ("none", "every_turn")
 """Judges that point at nothing or at everything."""
 
@@ -45,7 +48,10 @@ class Diagnosis:
 
 
 def sections(config: RunConfig) -> dict[str, JudgeConfig]:
-    """The selectors by name: those that need no model, and that of the config with its own settings."""
+    """The selectors by name: those that need no model, and that of the config with its own settings.
+
+    The expert is among them where the environment has one.
+    """
     shipped: tuple[JudgeConfig, ...] = (
         ContrastJudgeConfig(),
         RandomSegmentJudgeConfig(),
@@ -54,6 +60,9 @@ def sections(config: RunConfig) -> dict[str, JudgeConfig]:
         FixedJudgeConfig(),
     )
     found = {section.kind: section for section in shipped}
+    found[UNREACHED] = ContrastJudgeConfig(rare=0.0, facts_only=True)
+    if hasattr(build.env_factory(config.env).target(), "expert"):
+        found["expert"] = ExpertJudgeConfig()
     return found if config.judge.kind in _NOT_SINGLE else found | {config.judge.kind: config.judge}
 
 
@@ -99,7 +108,8 @@ async def _sample(
     async with AsyncExitStack() as stack:
         hosts = await stack.enter_async_context(stage.host_pool(config))
         judges: Mapping[str, Judge] = {
-            name: build.judge(section, policy, folder=plan.out) for name, section in sections(config).items()
+            name: build.judge(section, policy, env=config.env, folder=plan.out)
+            for name, section in sections(config).items()
         }
         for judge in judges.values():
             if hasattr(judge, "aclose"):

@@ -10,6 +10,7 @@ from prover.diagnosis.book import Book
 from prover.diagnosis.diagnose import Diagnosis, diagnose, sections
 from prover.diagnosis.figures import Summary
 from prover.errors import ConfigError
+from prover.judge_config import ContrastJudgeConfig
 
 
 def config(policy: Path, *overrides: str) -> RunConfig:
@@ -31,7 +32,8 @@ def test_a_diagnosis_tells_all_that_it_promises(whole: tuple[Summary, Path]) -> 
     assert (found.batches, found.groups, found.judge, found.judged) == (3, 12, "contrast", True)
     assert found.values
     assert found.pivotality is not None
-    assert [one.name for one in found.selectors] == ["contrast", "random_segment", "entropy", "divergence", "fixed"]
+    names = ["contrast", "random_segment", "entropy", "divergence", "fixed", "unreached fact"]
+    assert [one.name for one in found.selectors] == names
     assert found.grpo is not None
     assert {one.rule for one in found.gains} >= {"as configured", "gigpo", "contrast", "contrast, signed", "best turn"}
     stored = json.loads((out / "summary.json").read_text())
@@ -84,7 +86,15 @@ def test_the_judge_of_the_config_is_among_the_selectors(line_policy: Path) -> No
     """With its own settings in the place of the shipped ones; one that names everything is no selector."""
     mine = sections(config(line_policy, "judge.kind=divergence", "judge.which=first"))
     assert mine["divergence"].model_dump() == {"kind": "divergence", "which": "first"}
-    assert len(mine) == 5
+    assert len(mine) == 6
     own = sections(config(line_policy, "judge.kind=module:Judge"))
     assert [*own][-1] == "module:Judge"
-    assert len(sections(config(line_policy, "judge.kind=every_turn"))) == 5
+    assert len(sections(config(line_policy, "judge.kind=every_turn"))) == 6
+
+
+def test_references_are_among_the_selectors(line_policy: Path) -> None:
+    """Facts that no failure reached, and the expert where the environment has one."""
+    found = sections(load_config(None, ["env.kind=alfworld", f"policy.path={line_policy}"]))
+    assert [*found][-2:] == ["unreached fact", "expert"]
+    assert found["unreached fact"] == ContrastJudgeConfig(rare=0.0, facts_only=True)
+    assert "expert" not in sections(config(line_policy))
