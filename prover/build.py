@@ -43,6 +43,7 @@ _ENVS = {
 _JUDGES = {
     "contrast": "prover.judges.contrast:ContrastJudge",
     "divergence": "prover.judges.divergence:DivergenceJudge",
+    "anchor": "prover.judges.anchor:AnchorJudge",
     "entropy": "prover.judges.entropy:EntropyJudge",
     "every_turn": "prover.judges.every_turn:EveryTurnJudge",
     "expert": "prover.judges.expert:ExpertJudge",

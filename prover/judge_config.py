@@ -54,6 +54,12 @@ class DivergenceJudgeConfig(Section):
     """``first``: where it parts from the first failure; ``last``: from the one that went along longest."""
 
 
+class AnchorJudgeConfig(Section):
+    """Points at the turn at which the group's other runs through the same states did better."""
+
+    kind: Literal["anchor"] = "anchor"
+
+
 class EntropyJudgeConfig(Section):
     """Points at the turn in which the policy was least certain."""
 
@@ -160,6 +166,7 @@ JudgeConfig = Annotated[
     | Annotated[RandomSegmentJudgeConfig, Tag("random_segment")]
     | Annotated[LLMJudgeConfig, Tag("llm")]
     | Annotated[DivergenceJudgeConfig, Tag("divergence")]
+    | Annotated[AnchorJudgeConfig, Tag("anchor")]
     | Annotated[EntropyJudgeConfig, Tag("entropy")]
     | Annotated[EveryTurnJudgeConfig, Tag("every_turn")]
     | Annotated[ExpertJudgeConfig, Tag("expert")]
@@ -168,7 +175,17 @@ JudgeConfig = Annotated[
     | Annotated[NoJudgeConfig, Tag("none")]
     | Annotated[CustomJudgeConfig, Tag("custom")],
     by_kind(
-        "contrast", "random_segment", "llm", "divergence", "entropy", "every_turn", "expert", "fixed", "oracle", "none"
+        "contrast",
+        "random_segment",
+        "llm",
+        "divergence",
+        "anchor",
+        "entropy",
+        "every_turn",
+        "expert",
+        "fixed",
+        "oracle",
+        "none",
     ),
 ]
 """A judge, chosen by ``kind``."""

@@ -13,6 +13,7 @@ from prover.diagnosis.figures import Summary, summary
 from prover.diagnosis.probe import Probe, recording
 from prover.errors import ConfigError
 from prover.judge_config import (
+    AnchorJudgeConfig,
     ContrastJudgeConfig,
     DivergenceJudgeConfig,
     EntropyJudgeConfig,
@@ -57,6 +58,7 @@ def sections(config: RunConfig) -> dict[str, JudgeConfig]:
         RandomSegmentJudgeConfig(),
         EntropyJudgeConfig(),
         DivergenceJudgeConfig(),
+        AnchorJudgeConfig(),
         FixedJudgeConfig(),
     )
     found = {section.kind: section for section in shipped}
