@@ -34,6 +34,9 @@ class AlfworldEnvConfig(EnvSection):
     """Task types to keep; all when left out."""
     max_receptacles: Count | None = None
     """Leave out households with more receptacles than this."""
+    pivot: Literal["door"] | None = None
+    """``door`` makes the first turn of a generated household a choice of the room that cannot be undone: the task can
+    be done behind one of four doors, which its goal tells. Null leaves households as they are."""
 
 
 class WebshopEnvConfig(EnvSection):

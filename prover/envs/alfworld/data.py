@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Protocol
 
 from prover.envs.alfworld.game import Game
 from prover.errors import DataError, UnknownNameError
@@ -26,6 +27,25 @@ SPLITS = {"train": 3553, "valid_seen": 140, "valid_unseen": 134, "valid_train": 
 _GAMES = "json_2.1.1"
 _FILE = "game.tw-pddl"
 _TAIL = 16_384  # bytes; "solvable" stands behind the long texts, with at most a walkthrough after it
+
+
+class Games(Protocol):
+    """Where games come from."""
+
+    def tasks(self, split: str) -> tuple[str, ...]:
+        """Ids of the tasks of a split."""
+
+    def load(self, task_id: str) -> Game:
+        """The game of a task."""
+
+    def task_type(self, task_id: str) -> str:
+        """The type of a task."""
+
+    def n_receptacles(self, task_id: str) -> int:
+        """The number of receptacles in a task's game."""
+
+    def content(self, task_id: str) -> str:
+        """What a task's game is, whatever its id."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import gymnasium
 
-from prover.envs.alfworld.data import GameFolder
+from prover.envs.alfworld.corridor import Corridor, Corridors, Usher
+from prover.envs.alfworld.data import GameFolder, Games
 from prover.envs.alfworld.expert import Expert
 from prover.envs.alfworld.game import Game
 from prover.envs.alfworld.goal import TASK_TYPES
-from prover.envs.alfworld.state import State
 from prover.envs.alfworld.text import NOTHING
 from prover.envs.choice import chosen_task
 from prover.errors import ConfigError, DataError, EnvError, SnapshotError
@@ -22,29 +22,11 @@ class Snapshot(NamedTuple):
     """All that changes in an ALFWorldEnv. Nothing in an episode is random, so there is no RNG in it."""
 
     task: str
-    state: State
+    state: Any
+    """What the game changes: a ``State``, or the ``Whereabouts`` in a corridor and behind its doors."""
     observation: str
     """What the last command was answered with; the state alone does not tell."""
     done: bool
-
-
-class Games(Protocol):
-    """Where games come from."""
-
-    def tasks(self, split: str) -> tuple[str, ...]:
-        """Ids of the tasks of a split."""
-
-    def load(self, task_id: str) -> Game:
-        """The game of a task."""
-
-    def task_type(self, task_id: str) -> str:
-        """The type of a task."""
-
-    def n_receptacles(self, task_id: str) -> int:
-        """The number of receptacles in a task's game."""
-
-    def content(self, task_id: str) -> str:
-        """What a task's game is, whatever its id."""
 
 
 class ALFWorldEnv(gymnasium.Env[str, str]):
@@ -61,6 +43,8 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
         max_receptacles: Keep only tasks with at most so many receptacles; None keeps all. The first time, every game of
             the split has to be read or made for that.
         split: The split that ``reset`` without a task draws from.
+        pivot: ``door`` puts a corridor before every generated household: the first turn chooses a room for good, and
+            the task can be done in one of them only; see `corridor`.
 
     >>> env = ALFWorldEnv()
     >>> task = env.tasks("train")[0]
@@ -71,7 +55,7 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
     'Nothing happens.'
 
     Raises:
-        ConfigError: a task type or the number of receptacles makes no sense.
+        ConfigError: a task type, the number of receptacles or the pivot makes no sense.
         DataError: the folder with the games is missing.
     """
 
@@ -81,6 +65,7 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
         task_types: Sequence[str] | None = None,
         max_receptacles: int | None = None,
         split: str = "train",
+        pivot: str | None = None,
     ) -> None:
         if task_types is not None and (not task_types or not set(task_types) <= set(TASK_TYPES)):
             raise ConfigError(
@@ -90,16 +75,22 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
             raise ConfigError(
                 f"expected max_receptacles of at least 1, got {max_receptacles}; raise it or leave it out"
             )
+        if pivot is not None and (pivot != "door" or data != "generated"):
+            raise ConfigError(
+                f"expected pivot 'door' with data 'generated', or none, got {pivot!r} with {data!r}; original games "
+                "have no corridor"
+            )
         self.observation_space = UnicodeText()
         self.action_space = UnicodeText()
-        self._games: Games = _Households() if data == "generated" else GameFolder.find(data)
+        games: Games = _Households() if data == "generated" else GameFolder.find(data)
+        self._games: Games | Corridors = games if pivot is None else Corridors(games)
         self._task_types = task_types
         self._max_receptacles = max_receptacles
         self._split = split
         self._tasks: dict[str, tuple[str, ...]] = {}
         self._now: Snapshot | None = None
         # The game of the current episode, read-only: looking it up again in every step could mean making it again.
-        self._game: Game | None = None
+        self._game: Game | Corridor | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Start the task ``options["task"]``, or one drawn from the split ``options["split"]``.
@@ -126,6 +117,7 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
             raise EnvError("expected step() before the end of the episode, got one after it; call reset() or restore()")
         if not isinstance(action, str):
             raise EnvError(f"expected an action of type str, got {type(action).__name__}; send a command")
+        state: Any
         state, observation = game.step(now.state, action)
         done = game.won(state)
         self._now = Snapshot(now.task, state, observation, done)
@@ -183,7 +175,11 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
         """
         return self._games.content(task)
 
-    def expert(self, seed: int) -> Expert:
+    def manifest(self) -> dict[str, Any]:
+        """The label of households behind doors, which are not to be mistaken for plain ones; nothing of others."""
+        return {"label": "ALFWorld-generated-doors"} if isinstance(self._games, Corridors) else {}
+
+    def expert(self, seed: int) -> Expert | Usher:
         """A scripted player of the current episode, for demonstrations; see ``Expert`` for what it is told.
 
         Raises:
@@ -193,22 +189,23 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
 
         def locate(kind: str) -> list[str]:
             now, _ = self._current("expert")
-            things = [index for index, item in enumerate(game.objects) if item.name.rpartition(" ")[0] == kind]
-            return [game.receptacles[place].name for thing in things for place in game.where(now.state, thing)]
+            return game.holding(now.state, kind)
 
-        return Expert(game, generator(seed), locate)
+        if isinstance(game, Game):
+            return Expert(game, generator(seed), locate)
+        return Usher(game, Expert(game.behind(game.right), generator(seed), locate))
 
     def _keeps(self, task: str) -> bool:
         if self._task_types is not None and self._games.task_type(task) not in self._task_types:
             return False
         return self._max_receptacles is None or self._games.n_receptacles(task) <= self._max_receptacles
 
-    def _current(self, call: str) -> tuple[Snapshot, Game]:
+    def _current(self, call: str) -> tuple[Snapshot, Game | Corridor]:
         if self._now is None or self._game is None:
             raise EnvError(f"expected reset() or restore() before {call}(), got neither; call one of them first")
         return self._now, self._game
 
-    def _info(self, now: Snapshot, game: Game) -> dict[str, Any]:
+    def _info(self, now: Snapshot, game: Game | Corridor) -> dict[str, Any]:
         return {
             "success": game.won(now.state),
             "admissible_actions": [command for command in game.admissible(now.state) if command != "help"],

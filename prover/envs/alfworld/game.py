@@ -66,7 +66,7 @@ class Game:
             )
             for place in range(n_places)
         )
-        self.intro = self._introduction()
+        self.intro = self.opening(goal_sentence)
 
     @classmethod
     def parse(cls, problem: str, goal_sentence: str) -> "Game":
@@ -125,9 +125,21 @@ class Game:
         """Indices of the receptacles that an object is in, open or not; it may be none or several."""
         return tuple(index for index, inside in enumerate(state.contents) if thing in inside)
 
+    def holding(self, state: State, kind: str) -> list[str]:
+        """Names of the receptacles that hold objects of a type, e.g. ``mug``; one name for each of them."""
+        things = [index for index, item in enumerate(self.objects) if item.name.rpartition(" ")[0] == kind]
+        return [self.receptacles[place].name for thing in things for place in self.where(state, thing)]
+
     def is_shut(self, state: State, receptacle: int) -> bool:
         """Whether a receptacle can be opened and has not been."""
         return self.receptacles[receptacle].openable and receptacle not in state.opened
+
+    def opening(self, goal_sentence: str) -> str:
+        """The first observation of this household, with a task in words."""
+        view = self._look(self.initial)
+        if not self._here[self.initial.place]:
+            view = text.overview("room", (receptacle.name for receptacle in self.receptacles))
+        return text.opening(view, goal_sentence)
 
     def won(self, state: State) -> bool:
         """Whether the goal holds; it may cease to hold again."""
@@ -250,17 +262,10 @@ class Game:
                 state = state._replace(cool=state.cool | one, hot=state.hot - one)
         return state, f"You {verb} the {name} using the {receptacle}."
 
-    def _introduction(self) -> str:
-        view = self._look(self.initial)
-        if not self._here[self.initial.place]:
-            every = text.listed(receptacle.name for receptacle in self.receptacles)
-            view = f"You are in the middle of a room. Looking quickly around you, you see {every}."
-        return f"-= Welcome to TextWorld, ALFRED! =-\n\n{view}\n\nYour task is to: {self.goal_sentence}."
-
     def _look(self, state: State) -> str:
         here = self._here[state.place]
         if not here:
-            return "You are in the middle of a room. Looking quickly around you, you see nothing."
+            return text.overview("room", ())
         facing = text.joined([self.receptacles[index].name for index in here])
         # An object is named once for each receptacle here that it was taken out of.
         beside = text.listed(

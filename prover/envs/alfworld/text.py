@@ -78,6 +78,20 @@ def listed(names: Iterable[str]) -> str:
     return joined([f"a {name}" for name in names])
 
 
+def overview(place: str, names: Iterable[str]) -> str:
+    """What is seen from the middle of a place.
+
+    >>> overview("room", ["desk 1"])
+    'You are in the middle of a room. Looking quickly around you, you see a desk 1.'
+    """
+    return f"You are in the middle of a {place}. Looking quickly around you, you see {listed(names)}."
+
+
+def opening(view: str, goal: str) -> str:
+    """The first observation: what is seen, and the task in words."""
+    return f"-= Welcome to TextWorld, ALFRED! =-\n\n{view}\n\nYour task is to: {goal}."
+
+
 def described(name: str, *, clean: bool, hot: bool, cool: bool, sliced: bool, used: bool) -> str:
     """What ``examine`` says of an object that holds no other.
 
