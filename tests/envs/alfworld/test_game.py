@@ -303,6 +303,8 @@ def test_where_and_names(kitchen: Kitchen) -> None:
     book = game.object_named("book 1")
     assert book is not None
     assert [game.receptacles[index].name for index in game.where(game.initial, book)] == ["drawer 2", "drawer 1"]
+    assert game.holding(game.initial, "book") == ["drawer 2", "drawer 1"]
+    assert game.holding(game.initial, "boo") == []
     fridge = game.receptacle_named("fridge 1")
     assert fridge is not None
     assert game.is_shut(game.initial, fridge)

@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from prover.envs.alfworld.text import HELP, described, joined, listed, numbered
+from prover.envs.alfworld.text import HELP, described, joined, listed, numbered, opening, overview
 from prover.errors import DataError
 
 
@@ -73,3 +73,13 @@ def test_described(qualities: str, words: str) -> None:
     names = ("clean", "hot", "cool", "sliced", "used")
     flags = {name: name in qualities.split() for name in names}
     assert described("egg 1", **flags) == words
+
+
+def test_the_first_observation() -> None:
+    """A banner, what is seen from the middle of a place, and the task; an empty place shows nothing."""
+    assert opening(overview("hall", ["desk 1", "bed 2"]), "put a pen in desk") == (
+        "-= Welcome to TextWorld, ALFRED! =-\n\n"
+        "You are in the middle of a hall. Looking quickly around you, you see a desk 1, and a bed 2.\n\n"
+        "Your task is to: put a pen in desk."
+    )
+    assert overview("room", ()) == "You are in the middle of a room. Looking quickly around you, you see nothing."
