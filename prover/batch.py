@@ -20,6 +20,7 @@ def training_rows(
     *,
     centred: bool = False,
     shared: bool = False,
+    steps: Sequence[NDArray[np.float64]] = (),
 ) -> list[TrainRow]:
     """Every row of every trajectory with its per-token advantages: the group's, per turn, and credit inside segments.
 
@@ -33,6 +34,7 @@ def training_rows(
         centred: Take the mean credit of a trajectory's trained tokens off each of them, so that credit moves advantage
             within the trajectory and adds none.
         shared: Give the credit to every success that did the same in the same states.
+        steps: What each turn of each trajectory gets besides, in order, shape (S,) each; empty for nothing.
     """
     credits: dict[tuple[int, int], list[Credit]] = {}
     of_index = {group.index: group for group in groups}
@@ -46,6 +48,8 @@ def training_rows(
     for group in groups:
         for index, (trajectory, base) in enumerate(zip(group.trajectories, _bases(group, settings), strict=True)):
             earned = credits.get((group.index, index), [])
+            if steps:
+                base = base + steps[number]
             excess = _mean_credit(trajectory, earned) if centred else 0.0
             for row in trajectory.rows:
                 advantages = token_advantages(base - excess, row.turn_of_token, row.loss_mask, earned)

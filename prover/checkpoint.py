@@ -1,8 +1,9 @@
 """Checkpoints: saved aside, flushed, renamed, and marked complete last; resumed exactly.
 
 One folder per checkpoint, ``update-000020``: the policy as any transformers model folder (so its path can be used as
-``policy.path``), ``optimizer.safetensors``, ``state.json``, and the empty file ``COMPLETE``, which is written last. A
-folder without it was interrupted: it is skipped, by name, and replaced when that update is saved again.
+``policy.path``), ``optimizer.safetensors``, ``state.json``, ``arrays.safetensors`` where there is a critic, and the
+empty file ``COMPLETE``, which is written last. A folder without it was interrupted: it is skipped, by name, and
+replaced when that update is saved again.
 """
 
 import json
@@ -15,6 +16,9 @@ from typing import Any, Protocol
 
 import structlog
 import torch
+from numpy.typing import NDArray
+from safetensors.numpy import load_file as load_arrays
+from safetensors.numpy import save_file as save_arrays
 from safetensors.torch import load_file, save_file
 
 from prover.errors import CheckpointError
@@ -48,6 +52,17 @@ class Checkpoint:
             return dict(json.loads((self.path / "state.json").read_text()))
         except (OSError, ValueError) as error:
             raise self._damaged("state.json", error) from error
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays that were saved beside them.
+
+        Raises:
+            CheckpointError: they cannot be read.
+        """
+        try:
+            return dict(load_arrays(self.path / "arrays.safetensors"))
+        except Exception as error:
+            raise self._damaged("arrays.safetensors", error) from error
 
     def _damaged(self, file: str, error: Exception) -> CheckpointError:
         return CheckpointError(
@@ -87,6 +102,7 @@ def save(
     state: Mapping[str, Any],
     *,
     keep: int,
+    arrays: Mapping[str, NDArray[Any]] | None = None,
 ) -> Checkpoint:
     """Write a checkpoint after ``update`` updates; then drop all but the newest ``keep`` complete ones."""
     final = folder / f"update-{update:06d}"
@@ -96,6 +112,8 @@ def save(
     aside.mkdir(parents=True)
     policy.save(aside)
     save_file(_optimizer_tensors(optimizer, names), aside / "optimizer.safetensors")
+    if arrays is not None:
+        save_arrays(dict(arrays), aside / "arrays.safetensors")
     (aside / "state.json").write_text(json.dumps(dict(state) | {"update": update}))
     for path in sorted(aside.rglob("*")):
         _flush(path)

@@ -209,6 +209,12 @@ class AdvantageConfig(Section):
     """Discount per turn of the returns that step advantages compare."""
     eps: NonNegative = 1e-4
     """Added to the standard deviation."""
+    critic_weight: NonNegative = 0.0
+    """Weight of what each turn changed in the success that a critic foretells from hidden states; 0 makes none."""
+    critic_ridge: Positive = 0.1
+    """Penalty of the critic's weights, in units of the mean variance of a hidden state's numbers."""
+    critic_window: Count = 8
+    """Updates before the present one that the critic is fitted on."""
 
 
 class OptimConfig(Section):

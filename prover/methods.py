@@ -22,6 +22,7 @@ MethodName = Literal[
     "rloo",
     "dr_grpo",
     "gigpo",
+    "critic_td",
     "vineppo",
     "spo_chain",
     "spo_tree",
@@ -32,8 +33,9 @@ MethodName = Literal[
     "prover_safe",
 ]
 
-NO_JUDGE = frozenset({"grpo", "grpo_budget", "rloo", "dr_grpo", "gigpo"})
+NO_JUDGE = frozenset({"grpo", "grpo_budget", "rloo", "dr_grpo", "gigpo", "critic_td"})
 """Methods that ask no judge, whichever is configured: a run can be repeated without credit by its method alone."""
+_GROUP: Mapping[str, Any] = {"baseline": "mean", "std": "none", "omega": 0.0, "critic_weight": 0.0}
 _PAPER: Mapping[str, Any] = {
     "verify": {
         "mode": "monte_carlo",
@@ -44,7 +46,7 @@ _PAPER: Mapping[str, Any] = {
         "mixed_only": True,
     },
     "credit": {"weight": 1.0, "sign": "positive", "min_z": 0.0},
-    "advantage": {"baseline": "mean", "std": "none", "omega": 0.0},
+    "advantage": _GROUP,
 }
 _EVERY_GROUP = {"mixed_only": False, "eligible_min": 0, "eligible_max": 1_000_000, "null_probe": 0.0}
 
@@ -57,27 +59,28 @@ METHODS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         # GRPO (arXiv 2402.03300) without the divisor by the group's standard deviation, as the ProVer paper uses it;
         # `advantage.std=ddof1` brings it back.
-        "grpo": {"advantage": {"baseline": "mean", "std": "none", "omega": 0.0}},
+        "grpo": {"advantage": _GROUP},
         # GRPO with as many turns as another run took, continuations included (`rollout.match_turns`), spent on
         # more members a group: the comparison that counts.
-        "grpo_budget": {"advantage": {"baseline": "mean", "std": "none", "omega": 0.0}},
+        "grpo_budget": {"advantage": _GROUP},
         # RLOO (arXiv 2402.14740): each member against the mean of the others.
-        "rloo": {"advantage": {"baseline": "rloo", "std": "none", "omega": 0.0}},
+        "rloo": {"advantage": {**_GROUP, "baseline": "rloo"}},
         # Dr. GRPO (arXiv 2503.20783): no divisor, and the loss summed over a constant length.
-        "dr_grpo": {
-            "advantage": {"baseline": "mean", "std": "none", "omega": 0.0},
-            "optim": {"aggregation": "dr_grpo"},
-        },
+        "dr_grpo": {"advantage": _GROUP, "optim": {"aggregation": "dr_grpo"}},
         # GiGPO (arXiv 2505.10978), mode mean_norm: the episode's advantage plus that among visits of one state. The
         # paper adds a KL term of 0.01 and a penalty for invalid actions, which are left out here.
-        "gigpo": {"advantage": {"baseline": "mean", "std": "none", "omega": 1.0, "gamma": 0.95}},
+        "gigpo": {"advantage": {**_GROUP, "omega": 1.0, "gamma": 0.95}},
+        # GRPO's advantage plus the one-step difference of a critic at every turn of every run, centred over the batch.
+        # The critic is a linear head on the policy's own hidden states, fitted on earlier updates; actor-critic methods
+        # train one by steps of its own, on the batch that it scores.
+        "critic_td": {"advantage": {**_GROUP, "critic_weight": 1.0}},
         # VinePPO (arXiv 2410.01679): V after minus V before for every turn of every run, V by K continuations, and no
         # other advantage. The paper takes reasoning steps, K = 9 and PPO's several epochs.
         "vineppo": {
             "judge": {"kind": "every_turn", "of": "all", "length": 1, "pieces": None},
             "verify": {"mode": "monte_carlo", "continuations": 9, "train_continuations": False, **_EVERY_GROUP},
             "credit": {"weight": 1.0, "sign": "signed", "min_z": 0.0},
-            "advantage": {"baseline": "none", "std": "none", "omega": 0.0},
+            "advantage": {**_GROUP, "baseline": "none"},
         },
         # SPO-chain (arXiv 2505.23564) as the ProVer paper adapts it: the stretches of the chosen success of an eligible
         # group, here of two turns each instead of cut at improbable tokens, and GRPO's advantage elsewhere.

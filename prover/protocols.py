@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import gymnasium
+import numpy as np
+from numpy.typing import NDArray
 
 from prover.chat import Answer, Ask
 from prover.records import Completion, Estimate, Group, NoProposal, Proposal, Request, Trajectory
@@ -164,6 +166,15 @@ class TrainablePolicy(Policy, Protocol):
 
     def updated(self) -> None:
         """The weights have changed: count a new version and forget what was computed with the old ones."""
+
+    def features(
+        self, ids: Sequence[NDArray[np.int64]], places: Sequence[Sequence[int]], *, batch: int
+    ) -> NDArray[np.float32]:
+        """Last hidden states of rows of ``ids`` at some ``places`` of each, ``batch`` rows at a time; no gradient.
+
+        Returns:
+            Shape (N, H), in the order of rows, then of places.
+        """
 
     def forget(self) -> None:
         """Drop everything that is cached between requests."""

@@ -22,6 +22,7 @@ from prover.batch import continuation_metrics, training_rows
 from prover.branch import Branch
 from prover.chat import Usage
 from prover.config import RunConfig, effective_yaml
+from prover.critic import Critic
 from prover.errors import CheckpointError, ConfigError, FailureShareError
 from prover.evaluate import Evaluation, evaluate
 from prover.folder import RunFolder
@@ -95,11 +96,14 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
     horizon = config.rollout.max_turns * config.policy.max_reply_tokens
     # The KL term is measured against the policy that the run began with, not the one that it goes on with.
     first = build.policy(config.policy).model if saved and config.optim.kl > 0 else policy.model
+    critic = Critic.of(config.advantage, config.optim.microbatch)
     update = PolicyUpdate(policy.model, config.optim, horizon=horizon, reference=first)
     done = 0
     if saved:
         done = saved[0].update
         saved[0].restore_optimizer(update.optimizer, update.names)
+        if critic is not None:
+            critic.recall(saved[0].arrays())
         if (stored := saved[0].state()["tasks"]) != _fingerprint(train_tasks):
             raise CheckpointError(
                 f"expected the training tasks of the run ({stored}), got {_fingerprint(train_tasks)}; "
@@ -135,6 +139,7 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
                 judge=judge,
                 grader=grader,
                 update=update,
+                critic=critic,
                 stream=TaskStream(tasks=train_tasks, seed=derive(config.seed, _TASKS)),
                 test_tasks=test_tasks,
                 watch=watch,
@@ -154,6 +159,7 @@ class _Loop:
     judge: Judge
     grader: Grader | None
     update: PolicyUpdate
+    critic: Critic | None
     stream: TaskStream
     test_tasks: tuple[Task, ...]
     watch: Watcher
@@ -197,6 +203,7 @@ class _Loop:
                     self.update.names,
                     state,
                     keep=config.checkpoint.keep,
+                    arrays=None if self.critic is None else self.critic.arrays(),
                 )
                 self.saved = finished
                 kept = [found.update for found in checkpoint.complete(self.folder.checkpoints)]
@@ -232,9 +239,19 @@ class _Loop:
             for record in readable(number, groups, verdicts):
                 self.folder.append("trajectories.jsonl", record)
             raise
+        steps: Sequence[Any] = ()
+        foretold: dict[str, Any] = {}
+        if self.critic is not None:
+            with clock.phase("critic"):
+                steps, foretold = self.critic.see(groups, self.policy)
         with clock.phase("update"):
             rows = training_rows(
-                groups, verdicts, config.advantage, centred=config.credit.centred, shared=config.credit.shared
+                groups,
+                verdicts,
+                config.advantage,
+                centred=config.credit.centred,
+                shared=config.credit.shared,
+                steps=steps,
             )
             statistics = self.update.step(rows, seed=derive(config.seed, _SHUFFLE, number))
             self.policy.updated()
@@ -248,6 +265,7 @@ class _Loop:
             **rollout_metrics(groups),
             **attribution_metrics(verdicts, groups),
             **probed,
+            **foretold,
             **self._judge_stats(),
             **statistics,
             **continuation_metrics(rows),

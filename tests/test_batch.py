@@ -132,6 +132,15 @@ def test_step_advantages_compare_visits_of_one_state() -> None:
     assert [r.advantages_T.tolist() for r in rows] == [[0.0, 1.5], [0.0, -1.5, -0.5]]
 
 
+def test_steps_are_added_per_turn() -> None:
+    """A critic's .5 and -.25 come on top of .5 and -.5 of the group, by trajectory and turn, in rows of either kind."""
+    runs = (trajectory(0, True, row([-1, 0, -1, 1])), trajectory(1, False, row([-1, 0]), row([-1, 1])))
+    group = Group(index=0, task=TASK, trajectories=runs)
+    steps = [np.array([0.5, -0.25, 0.0, 0.0]), np.array([-0.25, 0.5, 0.0, 0.0])]
+    rows = training_rows([group], [], AdvantageConfig(), steps=steps)
+    assert [r.advantages_T.tolist() for r in rows] == [[0.0, 1.0, 0.0, 0.25], [0.0, -0.75], [0.0, 0.0]]
+
+
 def test_without_a_baseline_nothing_but_credit_is_left() -> None:
     """Methods that measure every turn take no other advantage."""
     group = Group(

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -56,6 +57,19 @@ def test_an_optimizer_of_other_parameters_is_refused(tmp_path: Path) -> None:
     other = torch.optim.AdamW([torch.zeros(3, requires_grad=True)], lr=0.1)
     with pytest.raises(CheckpointError, match="second"):
         saved.restore_optimizer(other, ["first"])
+
+
+def test_arrays_come_back(tmp_path: Path) -> None:
+    """What was saved beside weights and optimizer is equal bit for bit; a checkpoint without it says so."""
+    adam, names = optimizer()
+    kept = {"a": np.array([[0.1, -0.0]], np.float32), "b": np.zeros((0, 2), np.float32)}
+    saved = checkpoint.save(tmp_path, 2, Weights(), adam, names, {}, keep=2, arrays=kept)
+    found = saved.arrays()
+    assert {name: (array.tobytes(), array.shape) for name, array in found.items()} == {
+        name: (array.tobytes(), array.shape) for name, array in kept.items()
+    }
+    with pytest.raises(CheckpointError, match=r"expected a readable arrays\.safetensors"):
+        save(tmp_path, 1).arrays()
 
 
 def test_only_the_newest_are_kept(tmp_path: Path) -> None:

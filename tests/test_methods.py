@@ -39,6 +39,7 @@ def test_methods_differ_in_what_defines_them() -> None:
     assert of("rloo").advantage.baseline == "rloo"
     assert of("dr_grpo").optim.aggregation == "dr_grpo"
     assert (of("gigpo").advantage.omega, of("gigpo").advantage.gamma) == (1.0, 0.95)
+    assert (of("critic_td").advantage.critic_weight, of("critic_td").advantage.omega) == (1.0, 0.0)
     vine = of("vineppo")
     assert isinstance(vine.judge, EveryTurnJudgeConfig)
     assert (vine.judge.of, vine.advantage.baseline, vine.credit.sign) == ("all", "none", "signed")
@@ -63,6 +64,8 @@ def test_what_is_said_last_wins(tmp_path: Path) -> None:
     assert (plain.verify.continuations, plain.credit.weight, plain.judge.kind) == (2, 8.0, "entropy")
     named = load_config(file, ["credit.weight=3.0", "method=vineppo"])
     assert (named.verify.continuations, named.credit.weight, named.judge.kind) == (9, 3.0, "every_turn")
+    critic = load_config(file, ["method=critic_td", "method=grpo"])
+    assert critic.advantage.critic_weight == 0
     back = load_config(file, ["method=prover"])
     assert (back.verify.continuations, back.judge.kind) == (8, "entropy")
 

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as hf_logging
 
@@ -149,6 +152,29 @@ class HFPolicy:
         self.version += 1
         self.forget()
         self._weights = self._weights_version()
+
+    @torch.inference_mode()
+    def features(
+        self, ids: Sequence[NDArray[np.int64]], places: Sequence[Sequence[int]], *, batch: int
+    ) -> NDArray[np.float32]:
+        """See ``TrainablePolicy.features``. Rows of like length share a forward pass; the output layer does not run."""
+        order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
+        found: dict[int, NDArray[np.float32]] = {}
+        training = self.model.training
+        self.model.eval()
+        try:
+            for start in range(0, len(order), batch):
+                part = order[start : start + batch]
+                rows = [torch.from_numpy(ids[row]) for row in part]
+                mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
+                padded = pad_sequence(rows, batch_first=True)
+                inputs = {"input_ids": padded.to(self.model.device), "attention_mask": mask.to(self.model.device)}
+                hidden = self.model.base_model(**inputs, use_cache=False).last_hidden_state.float().cpu().numpy()
+                found |= {row: hidden[line, list(places[row])] for line, row in enumerate(part)}
+        finally:
+            self.model.train(training)
+        empty = np.empty((0, self.model.config.hidden_size), np.float32)
+        return np.concatenate([empty, *(found[row] for row in range(len(ids)))])
 
     def open(self, capacity: int) -> Rows:
         """One row with room for ``capacity`` tokens, to be continued by hand, apart from all requests and their caches.

@@ -305,3 +305,31 @@ def test_a_damaged_folder_is_named(policy: HFPolicy, tmp_path: Path, file: str) 
     (tmp_path / file).write_text("{")
     with pytest.raises(DataError, match="expected a folder with config, weights"):
         HFPolicy.load(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["qwen3", "qwen3_5", "gpt2"])
+def test_features_are_what_the_output_layer_sees(fresh_model: Callable[[str], Any], kind: str) -> None:
+    """In the order asked for, whatever shares a forward pass: the output layer makes the model's own logits of them."""
+    policy, rng = HFPolicy(fresh_model(kind), HFCodec(TOKENIZER)), np.random.default_rng(0)
+    ids = [rng.integers(1, 20, size=length) for length in (9, 4, 12)]
+    places = [[2, 8], [], [0, 11]]
+    found = policy.features(ids, places, batch=2)
+    assert found.dtype == np.float32
+    with torch.no_grad():
+        logits = policy.model.get_output_embeddings()(torch.from_numpy(found))
+        alone = [
+            policy.model(torch.from_numpy(row)[None]).logits[0, mine] for row, mine in zip(ids, places, strict=True)
+        ]
+    torch.testing.assert_close(logits, torch.cat(alone), rtol=1e-4, atol=1e-4)
+    assert policy.features([], [], batch=2).shape == (0, 32)
+
+
+def test_features_leave_the_policy_as_it_was(policy: HFPolicy) -> None:
+    """Training mode, caches and gradients are untouched."""
+    answer(policy, request([5, 6]))
+    policy.model.train()
+    kept = len(policy._engine.store)
+    policy.features([np.array([5, 6, 7])], [[1]], batch=1)
+    assert policy.model.training
+    assert len(policy._engine.store) == kept
+    assert all(parameter.grad is None and parameter.requires_grad for parameter in policy.model.parameters())
