@@ -128,6 +128,9 @@ class HFPolicy:
             raise DataError(
                 f"expected all weights of the model in {path}, got none for {', '.join(missing)}; save the whole model"
             )
+        # As they lie in the file they may start anywhere, and kernels round by how memory is aligned.
+        for parameter in model.parameters():
+            parameter.data = parameter.data.clone()
         codec = HFCodec(tokenizer, eos_ids=_eos_ids(model))
         return cls(model.eval(), codec, context_limit=context_limit, max_batch=max_batch, cache_bytes=cache_bytes)
 
