@@ -7,18 +7,18 @@ import asyncio
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from prover.advantages import segment_credit
 from prover.credit import CreditRule
-from prover.estimates import verification_turns
 from prover.protocols import Judge, Verifier
 from prover.records import Credit, Estimate, Group, NoProposal, Proposal, Segment
 from prover.seeds import derive, generator
 from prover.segments import validate_segment
+from prover.verification_budget import Gate, VerificationBudget
 
 _Answer = TypeVar("_Answer")
 
@@ -53,6 +53,9 @@ class Verdict:
         return self.outcome.removeprefix(_UNANSWERED) if self.outcome.startswith(_UNANSWERED) else None
 
 
+_NO_LIMIT = VerificationBudget()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attribution:
     """Judges and measures all groups of an update at once."""
@@ -76,22 +79,18 @@ class Attribution:
     """Whether groups in which all succeeded or all failed are left out."""
     max_length: int = 4
     """Longest segment, in turns."""
-    continuations: int = 0
-    """K, for ``max_share``."""
-    max_share: float | None = None
-    """Turns that continuations may take at most, as a share of the turns of the groups; None for no limit. Groups are
-    admitted in order, each with the most that it can take; what does not fit any more is ``over_budget``."""
+    budget: VerificationBudget = _NO_LIMIT
+    """Groups are admitted in order, each with the most that it can take; the others are ``over_budget``."""
 
     async def judge_groups(self, groups: Sequence[Group], *, seed: int) -> list[Verdict]:
         """One verdict per group or proposed segment, in order; the continuations of all groups run in one pool."""
-        turns = sum(trajectory.n_turns for group in groups for trajectory in group.trajectories)
-        gate = _Gate(limit=None if self.max_share is None else self.max_share * turns, n=len(groups))
+        gate = self.budget.gate(groups)
         parts = await asyncio.gather(*(self._judge_group(group, derive(seed, group.index), gate) for group in groups))
         return [verdict for part in parts for verdict in part]
 
-    async def _judge_group(self, group: Group, seed: int, gate: "_Gate") -> list[Verdict]:
+    async def _judge_group(self, group: Group, seed: int, gate: Gate) -> list[Verdict]:
         verdicts, valid = await self._ask(group, seed)
-        admitted = await gate.admit(group.index, sum(self._cost(proposal, group) for proposal in valid))
+        admitted = await gate.admit(group, valid)
         if not valid:
             return verdicts
         if self.verifier is None:
@@ -129,12 +128,6 @@ class Attribution:
             else:
                 valid.append(answer)
         return verdicts, valid
-
-    def _cost(self, proposal: Proposal, group: Group) -> int:
-        """Turns that measuring a segment takes if continuations run as long as the original did."""
-        segment = proposal.segment
-        n_turns = group.trajectories[segment.trajectory].n_turns
-        return verification_turns(n_turns, segment.start, segment.end, self.continuations)
 
     def _trusted(self, proposals: Sequence[Proposal], group: Group) -> list[Verdict]:
         amount = segment_credit(self.trusted_delta, weight=self.rule.weight, sign=self.rule.sign)
@@ -198,27 +191,6 @@ class Attribution:
             return await self.verifier.verify(proposal, group, seed=derive(seed, 4))
         except Exception as error:
             return _trace(error)
-
-
-@dataclass(slots=True, kw_only=True)
-class _Gate:
-    """Lets groups pass in their order, whoever comes first, until their costs reach a limit."""
-
-    limit: float | None
-    n: int
-    """Groups that will ask."""
-    _costs: dict[int, int] = field(default_factory=dict)
-    _all_asked: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def admit(self, index: int, cost: int) -> bool:
-        """Whether a group may spend its cost; waits until every group has asked, where there is a limit."""
-        if self.limit is None:
-            return True
-        self._costs[index] = cost
-        if len(self._costs) == self.n:
-            self._all_asked.set()
-        await self._all_asked.wait()
-        return sum(cost for other, cost in self._costs.items() if other <= index) <= self.limit
 
 
 async def in_time(answer: Awaitable[_Answer], deadline_s: float | None) -> _Answer | NoProposal:

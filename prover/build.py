@@ -174,6 +174,15 @@ def probe_env(config: EnvConfig) -> None:
         env.close()
 
 
+def env_chance(config: EnvConfig) -> bool:
+    """Whether an environment may answer the same action differently: it has ``reseed``, as ``TextEnv`` says."""
+    env = env_factory(config)()
+    try:
+        return hasattr(env, "reseed")
+    finally:
+        env.close()
+
+
 def env_grader(config: EnvConfig, folder: Path) -> Grader | None:
     """Who grades evaluations besides the environment, keeping what it learns in a folder; checked. Mostly nobody.
 

@@ -127,6 +127,10 @@ class VerifyConfig(Section):
     """Whether groups in which all succeeded or all failed are left out."""
     max_share: Annotated[float, Field(gt=0)] | None = None
     """Turns that continuations may take at most, as a share of the rollouts' turns; what goes beyond is left out."""
+    max_turns: Count | None = None
+    """The same as a number of turns of each update."""
+    max_tokens: Count | None = None
+    """The same as a number of sampled tokens of each update."""
     null_probe: Share = 0.1
     """Share of the groups with a valid proposal in which a random turn is measured as well; never credited."""
     null_warn_after: Count = 64

@@ -37,6 +37,7 @@ from prover.seeds import derive
 from prover.tasks import TaskStream
 from prover.turn_budget import TurnBudget
 from prover.update import PolicyUpdate
+from prover.verification_budget import VerificationBudget
 from prover.verify import AnchorVerifier, MonteCarloVerifier
 
 _log = structlog.get_logger(__name__)
@@ -138,6 +139,7 @@ def train(config: RunConfig, *, resume: bool = False, watch: Watcher = lambda ev
                 rollout=rollout,
                 judge=judge,
                 grader=grader,
+                chance=build.env_chance(config.env),
                 update=update,
                 critic=critic,
                 stream=TaskStream(tasks=train_tasks, seed=derive(config.seed, _TASKS)),
@@ -158,6 +160,7 @@ class _Loop:
     rollout: Rollout
     judge: Judge
     grader: Grader | None
+    chance: bool
     update: PolicyUpdate
     critic: Critic | None
     stream: TaskStream
@@ -310,6 +313,7 @@ class _Loop:
                 continuations=verify.continuations,
                 sequential=verify.sequential,
                 signed=config.credit.sign == "signed",
+                chance=self.chance,
             ),
             "anchor": AnchorVerifier,
             "trust": lambda: None,
@@ -325,8 +329,12 @@ class _Loop:
             eligible_min=verify.eligible_min,
             eligible_max=verify.eligible_max,
             mixed_only=verify.mixed_only,
-            continuations=verify.continuations,
-            max_share=verify.max_share,
+            budget=VerificationBudget(
+                continuations=verify.continuations,
+                max_share=verify.max_share,
+                max_turns=verify.max_turns,
+                max_tokens=verify.max_tokens,
+            ),
         )
 
     async def _evaluate(self, done: int, *, anew: bool = True) -> tuple[Evaluation, ...]:

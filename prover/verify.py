@@ -39,6 +39,9 @@ class MonteCarloVerifier:
     above that before. What is left out would seldom have earned anything."""
     signed: bool = False
     """With ``sequential``: go on for a loss as well."""
+    chance: bool = True
+    """Whether the environment may answer the same action differently. Where it does not, a state from which the policy
+    had no alternative (a scripted or greedy one never has) is not continued: it can only end as the episode did."""
 
     def __post_init__(self) -> None:
         if self.continuations < 1:
@@ -71,7 +74,12 @@ class MonteCarloVerifier:
             ended = turn == runs[index].n_turns
             if not ended:  # Before any arm starts: none is left running when another one cannot.
                 self.branch.check(runs[index], turn)
-            arms[index, turn] = _Arm(path=len(arms), known=runs[index].success if ended else None)
+            known = ended or (not self.chance and _forced(runs[index], turn))
+            arms[index, turn] = _Arm(
+                path=len(arms),
+                known=runs[index].success if known else None,
+                ahead=sum(later.reward for later in runs[index].turns[turn:]),
+            )
         stage = _FIRST_STAGE if self.sequential else self.continuations
         while True:
             open_ = [pair for pair in pairs if _undecided(*(arms[state] for state in pair), signed=self.signed)]
@@ -147,7 +155,9 @@ class _Arm:
     path: int
     """Index in the seed path of its sampling seeds."""
     known: bool | None
-    """How the episode ended, at the state after its last turn."""
+    """How the episode ended, at a state from which it could end in no other way: after its last turn, for one."""
+    ahead: float = 0.0
+    """Reward of the episode from the state on, where that is known."""
     runs: list[Continuation | Failure] = field(default_factory=list)
 
     @property
@@ -169,7 +179,7 @@ class _Arm:
             EnvError: nothing finished.
         """
         if self.known is not None:
-            return Arm(successes=int(self.known), n=1, known=True)
+            return Arm(successes=int(self.known), n=1, known=True, mean_reward=self.ahead)
         done = self.done_runs
         failed = [run for run in self.runs if isinstance(run, Failure)]
         if not done:
@@ -191,6 +201,11 @@ def _undecided(before: _Arm, after: _Arm, *, signed: bool) -> bool:
         return not before.won or not after.won
     gain = fmean(after.won) - fmean(before.won)
     return len(before.runs) < 2 * _FIRST_STAGE or gain > 0 or (signed and gain != 0)
+
+
+def _forced(run: Trajectory, turn: int) -> bool:
+    """Whether every token that was sampled from a turn on had probability 1."""
+    return not any(row.logprobs[row.turn_of_token >= turn].any() for row in run.rows)
 
 
 def _states(proposal: Proposal) -> tuple[_State, _State]:

@@ -23,6 +23,7 @@ from prover.records import (
     Turn,
 )
 from prover.testing import ScriptedJudge
+from prover.verification_budget import VerificationBudget
 
 TASK = Task(id="start-3", split="train")
 
@@ -493,8 +494,13 @@ def test_continuations_stop_at_their_share_of_the_turns() -> None:
                 await asyncio.sleep(0)
             return claim(1, 2)
 
-    # Each group has 2 x 6 turns and may cost 4 x (6 - 1) + 4 x (6 - 3) = 32: 72 of 36 x 2 admits two of three.
+    # Of 3 x 12 turns each may cost 4 x (6 - 1) + 4 x (6 - 3) = 32: 72 admit two of three.
     groups = [group(True, False, index=index) for index in range(3)]
-    found = judged(Slow(), ScriptedVerifier(*[estimate(2, 6)] * 2), *groups, continuations=4, max_share=2.0)
+    found = judged(
+        Slow(),
+        ScriptedVerifier(*[estimate(2, 6)] * 2),
+        *groups,
+        budget=VerificationBudget(continuations=4, max_share=2.0),
+    )
     assert [verdict.outcome for verdict in found] == ["credited", "credited", "over_budget"]
     assert found[2].proposal == claim(1, 2)

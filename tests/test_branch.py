@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -12,6 +13,7 @@ from prover.branch import Branch
 from prover.errors import SnapshotError
 from prover.formats import Bare
 from prover.host import HostPool, InlineHost
+from prover.policies.hf import HFPolicy
 from prover.protocols import Policy, TextEnv
 from prover.records import Continuation, Failure, FailureCause, Sampling, Task, Trajectory
 from prover.rollout import EpisodeRules, Rollout
@@ -312,3 +314,18 @@ def test_a_trajectory_without_snapshots_is_refused() -> None:
     trajectory = episode(policy, rules=replace(RULES, record_states=False))
     with pytest.raises(SnapshotError, match="record_states=True"):
         continued(policy, trajectory, 4)
+
+
+def test_the_prefix_of_all_continuations_is_computed_once(line_policy: Path) -> None:
+    """A real policy: of both arms' prompts one token each is computed, which stands for all K continuations."""
+    policy = HFPolicy.load(line_policy, context_limit=512)
+    trajectory = episode(policy)
+    counters, k = policy.counters, 8
+    for turn in (3, 4):
+        computed, reused, batches = (counters.prompt_tokens_computed, counters.prompt_tokens_reused, counters.batches)
+        # Under this cap every continuation plays one turn, so its prompt is the only one.
+        rules = replace(RULES, max_turns=turn + 1)
+        assert len(finished(continued(policy, trajectory, turn, k, rules=rules))) == k
+        assert counters.batches == batches + 1
+        assert counters.prompt_tokens_computed - computed == 1
+        assert counters.prompt_tokens_reused - reused == k * trajectory.turns[turn].prompt_length - 1

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
+import numpy as np
 import pytest
 
 from prover.branch import Branch
@@ -65,6 +66,7 @@ def measured(
     rules: EpisodeRules = RULES,
     restore_rng: bool = False,
     keep_rows: bool = False,
+    chance: bool = True,
     concurrency: int = 16,
     seeds: Sequence[int] = (0,),
 ) -> list[Estimate]:
@@ -74,7 +76,7 @@ def measured(
         async with HostPool(lambda: InlineHost(env), concurrency) as hosts:
             rollout = Rollout(policy=policy, hosts=hosts, rules=rules)
             branch = Branch(rollout=rollout, restore_rng=restore_rng, keep_rows=keep_rows)
-            verifier = MonteCarloVerifier(branch=branch, continuations=k)
+            verifier = MonteCarloVerifier(branch=branch, continuations=k, chance=chance)
             return [await verifier.verify(claim, group, seed=seed) for claim in proposals for seed in seeds]
 
     return asyncio.run(play())
@@ -344,6 +346,22 @@ def test_after_the_last_turn_the_outcome_is_known() -> None:
     assert estimate.gained == 1.0
     assert estimate.reward_delta == 1.0
     assert estimate.turns == 4 * 9
+
+
+def test_a_state_without_alternative_is_not_continued_where_there_is_no_chance() -> None:
+    """The first action was one of two, the rest was certain: only the state before it is continued."""
+    group = group_of(["right", "right"], "start-7")
+    run = group.trajectories[0]
+    (row,) = run.rows
+    drawn = replace(row, logprobs=np.where(row.turn_of_token == 0, np.log(0.5), 0.0))
+    group = replace(group, trajectories=(replace(run, rows=(drawn,)),))
+    policy = by_cell(cell7="left", cell8="right")
+    (known,) = measured(policy, group, proposal(0, 0), k=3, chance=False)
+    assert known.before == Arm(successes=0, n=3)
+    assert known.after == Arm(successes=1, n=1, known=True, mean_reward=1.0)
+    assert (known.turns, known.delta, known.reward_delta) == (3 * 10, 1.0, 1.0)
+    (played,) = measured(policy, group, proposal(0, 0), k=3)
+    assert played.after == Arm(successes=3, n=3, mean_reward=1.0)
 
 
 def test_one_segment_alone_and_among_others_is_measured_alike() -> None:
