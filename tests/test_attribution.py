@@ -483,24 +483,10 @@ def test_naming_nothing_is_no_proposal() -> None:
     assert verdict.outcome == "no_proposal:nothing_named"
 
 
-def test_continuations_stop_at_their_share_of_the_turns() -> None:
-    """Groups pass in their order, whichever judge is faster, while the most that they can cost fits."""
-
-    class Slow:
-        name = "slow"
-
-        async def propose(self, group: Group, *, seed: int) -> Proposal:
-            for _ in range(3 - group.index):
-                await asyncio.sleep(0)
-            return claim(1, 2)
-
-    # Of 3 x 12 turns each may cost 4 x (6 - 1) + 4 x (6 - 3) = 32: 72 admit two of three.
+def test_what_does_not_fit_the_budget_is_not_measured() -> None:
+    """Of 3 x 12 turns each group may cost 4 x (6 - 1) + 4 x (6 - 3) = 32: twice as many admit two of three."""
     groups = [group(True, False, index=index) for index in range(3)]
-    found = judged(
-        Slow(),
-        ScriptedVerifier(*[estimate(2, 6)] * 2),
-        *groups,
-        budget=VerificationBudget(continuations=4, max_share=2.0),
-    )
+    budget = VerificationBudget(continuations=4, max_share=2.0)
+    found = judged(Several(claim(1, 2)), ScriptedVerifier(*[estimate(2, 6)] * 2), *groups, budget=budget)
     assert [verdict.outcome for verdict in found] == ["credited", "credited", "over_budget"]
     assert found[2].proposal == claim(1, 2)
