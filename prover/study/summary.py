@@ -66,7 +66,8 @@ def contrasts(records: Sequence[Record], against: Sequence[str]) -> list[Contras
         for other in against:
             for method in methods:
                 pairs = _pairs(_of(records, start, other), _of(records, start, method))
-                if method != other and pairs:
+                shown = method in against[: against.index(other)]  # the other way round
+                if method != other and pairs and not shown:
                     found.append(_contrast(start, method, other, pairs))
     return found
 

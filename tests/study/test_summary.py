@@ -37,6 +37,13 @@ def test_a_run_without_its_partner_does_not_count() -> None:
     assert (found.after["1"].mean, found.after["1"].n) == (pytest.approx(0.1), 1)
 
 
+def test_two_references_are_compared_once() -> None:
+    """The difference of the second to the first is not shown again the other way round."""
+    records = [run("grpo", 0, 0.3), run("budget", 0, 0.4), run("more", 0, 0.5)]
+    pairs = [(found.method, found.against) for found in contrasts(records, ["grpo", "budget"])]
+    assert pairs == [("budget", "grpo"), ("more", "grpo"), ("more", "budget")]
+
+
 def test_equal_turns_cut_the_dearer_run() -> None:
     """The method takes 20 turns an update and the other 10: of its updates only the first lies within 20 turns."""
     records = [run("grpo", 0, 0.3, success=(0.2, 0.4)), run("more", 0, 0.3, success=(0.2, 0.8), turns=(20, 20))]
