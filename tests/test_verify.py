@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from prover.branch import Branch
 from prover.errors import ConfigError, EnvError, SnapshotError
 from prover.formats import Bare
 from prover.host import HostPool, InlineHost
+from prover.policies.hf import HFPolicy
+from prover.policies.plain import PlainRows
 from prover.protocols import Policy, TextEnv
 from prover.records import (
     Arm,
@@ -445,3 +448,43 @@ def test_anchors_need_recorded_states() -> None:
     runs = (replace(group.trajectories[0], turns=(blank,)),)
     with pytest.raises(SnapshotError, match="record_states=True"):
         asyncio.run(AnchorVerifier().verify(proposal(0, 0), replace(group, trajectories=runs), seed=0))
+
+
+def test_what_a_group_and_its_verification_share_is_forwarded_once(
+    line_policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted where a real model forwards tokens: each history once, and one token for what has been there before."""
+    forwarded: list[int] = []
+    extend = PlainRows.extend
+
+    def counted(self: PlainRows, rows: Sequence[int], chunks: Sequence[Sequence[int]]) -> Any:
+        forwarded.append(sum(map(len, chunks)))
+        return extend(self, rows, chunks)
+
+    monkeypatch.setattr(PlainRows, "extend", counted)
+    policy = HFPolicy.load(line_policy, context_limit=512)
+    rules = replace(RULES, max_turns=3, admissible=True)
+
+    async def play() -> tuple[Group, Estimate, int]:
+        async with HostPool(lambda: InlineHost(LineEnv), 16) as hosts:
+            rollout = Rollout(policy=policy, hosts=hosts, rules=rules)
+            (group,) = await rollout.groups([Task(id="start-4", split="train")], 2, seed=0)
+            sampling = sum(forwarded)
+            verifier = MonteCarloVerifier(branch=Branch(rollout=rollout, keep_rows=True), continuations=8)
+            return group, await verifier.verify(proposal(1, 1), group, seed=0), sampling
+
+    group, estimate, sampling = asyncio.run(play())
+    acted = [tuple(turn.action for turn in run.turns) for run in group.trajectories]
+    before, after = estimate.played
+    drawn = [
+        (acted[0][0], policy.codec.decode(row.ids[row.turn_of_token == 1].tolist()))
+        for run in before
+        for row in run.rows
+    ]
+    assert acted == [("left", "right", "left"), ("left", "right", "right")]
+    assert (len(after), set(drawn)) == (8, {("left", "right"), ("left", "left")})
+    # The first observation has 5 tokens; an action has 2 (its end is forced: no pass of its own), an observation 4.
+    assert sampling == 5 + (2 + 4) + (2 + 4)
+    # Both arms begin where the group has been: for each one token is computed again, for its logits, and not 8. Then
+    # those before are at turn 2, some where the group has been, some after an action and an observation that are new.
+    assert sum(forwarded) - sampling == (1 + 1) + (1 + 2 + 4)
