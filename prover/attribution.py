@@ -80,7 +80,7 @@ class Attribution:
     max_length: int = 4
     """Longest segment, in turns."""
     budget: VerificationBudget = _NO_LIMIT
-    """Groups are admitted in order, each with the most that it can take; the others are ``over_budget``."""
+    """Groups are admitted in order, each with what it is expected to cost; the others are ``over_budget``."""
 
     async def judge_groups(self, groups: Sequence[Group], *, seed: int) -> list[Verdict]:
         """One verdict per group or proposed segment, in order; the continuations of all groups run in one pool."""

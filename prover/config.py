@@ -126,7 +126,9 @@ class VerifyConfig(Section):
     mixed_only: bool = True
     """Whether groups in which all succeeded or all failed are left out."""
     max_share: Annotated[float, Field(gt=0)] | None = None
-    """Turns that continuations may take at most, as a share of the rollouts' turns; what goes beyond is left out."""
+    """Turns planned for continuations at most, as a share of the rollouts' turns: groups are measured in order
+    until the next would go beyond. A continuation is planned as long as the run that it leaves; one that fails may take
+    longer, up to the turn cap. Random turns (``null_probe``) come on top."""
     max_turns: Count | None = None
     """The same as a number of turns of each update."""
     max_tokens: Count | None = None

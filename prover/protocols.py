@@ -39,8 +39,9 @@ class TextEnv(Protocol):
       the process, e.g. how long a service took. They are summed over processes and kept with metrics and results.
     * Optional: ``expert(seed)`` returns a scripted player of the current episode, for demonstrations (``prover.sft``).
     * ``restore`` returns what the last ``reset`` or ``step`` answered, and brings the RNG back. An environment with
-      chance may also have ``reseed(seed)``: called after ``restore``, it gives what follows a random stream of its own,
-      so that continuations of one snapshot differ.
+      chance has ``reseed(seed)`` too: called after ``restore``, it gives what follows a random stream of its own, so
+      that continuations of one snapshot differ. Without it, the same actions are taken to lead to the same end from a
+      snapshot, always: where the policy had no alternative either, nothing is continued.
 
     >>> from prover.testing import LineEnv
     >>> env = LineEnv()

@@ -248,7 +248,8 @@ class Arm:
     mean_reward: float = 0.0
     """Mean of what they earned from that state on."""
     known: bool = False
-    """Nothing was continued: the episode had ended, and this is how."""
+    """Nothing was continued: the episode could only end as it did. It had ended, or neither policy nor environment
+    had an alternative any more. Adds nothing to the standard error of a difference (``CreditRule.min_z``)."""
 
     @property
     def rate(self) -> float:

@@ -1,6 +1,8 @@
 """VerificationBudget: what the continuations of an update may cost, in turns, in tokens, or as a share of the rollouts.
 
-Costs are upper bounds: continuations are taken to run as long as the trajectory that they leave.
+Costs are estimates made before anything is played: K continuations of either arm, each as long as the trajectory that
+it leaves. Those that miss its success and go on to the turn cap cost more; states of known outcome and ``sequential``
+cost less. Random segments, which are measured beside, are not counted.
 """
 
 import asyncio

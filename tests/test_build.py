@@ -13,7 +13,14 @@ import pytest
 from prover import build
 from prover.backend_config import HttpBackendConfig, LocalBackendConfig
 from prover.config import FormatConfig, PolicyConfig
-from prover.env_config import AlfworldEnvConfig, CoinEnvConfig, CustomEnvConfig, LineEnvConfig, WebshopEnvConfig
+from prover.env_config import (
+    AlfworldEnvConfig,
+    CoinEnvConfig,
+    CustomEnvConfig,
+    EnvConfig,
+    LineEnvConfig,
+    WebshopEnvConfig,
+)
 from prover.errors import ConfigError, DataError, ProverError, UnknownNameError
 from prover.judge_config import (
     ContrastJudgeConfig,
@@ -185,6 +192,20 @@ def test_tasks_come_from_the_environment_or_the_config(own: str) -> None:
     chosen = LineEnvConfig(tasks=("start-7", "start-2"))
     assert build.env_tasks(chosen) == ("start-7", "start-2")
     assert len(build.env_tasks(chosen, "test")) == 9
+
+
+@pytest.mark.parametrize(
+    ("config", "chance"),
+    [
+        (LineEnvConfig(), False),
+        (CoinEnvConfig(), True),
+        (CustomEnvConfig(kind="CartPole-v1"), True),
+    ],
+    ids=["line", "coin", "replayed"],
+)
+def test_an_environment_that_can_be_reseeded_has_chance(config: EnvConfig, chance: bool) -> None:
+    """One that replays its actions may have any, so it is not taken for certain."""
+    assert build.env_chance(config) is chance
 
 
 def test_tasks_that_are_not_there_are_refused(own: str) -> None:

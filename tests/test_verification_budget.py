@@ -82,6 +82,19 @@ def test_several_segments_of_a_group_add_up() -> None:
     assert admitted(VerificationBudget(continuations=4, max_turns=55), [group(0)], both) == [False]
 
 
+def test_a_group_that_does_not_fit_keeps_those_behind_it_out() -> None:
+    """12, 44 + 12 and 12 turns: 24 would be enough for the first and the last."""
+    groups, claims = [group(0), group(1), group(2)], [[claim(4, 4)], [claim(4, 4), claim(0, 0)], [claim(4, 4)]]
+    assert admitted(VerificationBudget(continuations=4, max_turns=24), groups, *claims) == [True, False, False]
+
+
+def test_tokens_are_estimated_by_each_group_itself() -> None:
+    """32 turns each, of 2 and of 5 tokens: 64 + 160 = 224."""
+    groups = [group(0, tokens_per_turn=2), group(1, tokens_per_turn=5)]
+    assert admitted(VerificationBudget(continuations=4, max_tokens=224), groups, *[[claim(1, 2)]] * 2) == [True, True]
+    assert admitted(VerificationBudget(continuations=4, max_tokens=223), groups, *[[claim(1, 2)]] * 2) == [True, False]
+
+
 def test_groups_without_a_segment_cost_nothing() -> None:
     """They wait for nobody's turn and use nothing up."""
     assert (
