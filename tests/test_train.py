@@ -128,8 +128,10 @@ def grpo(line_policy: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainRe
         ("judge.kind=tests_train_module:RaisingJudge",),
         ("judge.kind=llm", "judge.backend={kind: 'tests_train_module:DownBackend'}"),
         ("judge.kind=llm", "judge.backend={kind: local}", "judge.mode=single", "judge.reply_tokens=8"),
+        ("verify.max_turns=1", "judge.kind=random_segment"),
+        ("verify.max_tokens=1", "judge.kind=random_segment"),
     ],
-    ids=["weight 0", "no proposals", "nothing to continue", "failing judge", "failing service", "its own poor judge"],
+    ids=["weight 0", "no proposals", "no continuation", "bad judge", "bad service", "poor judge", "turns", "tokens"],
 )
 def test_prover_without_credit_equals_grpo_bit_for_bit(
     grpo: TrainResult,
@@ -138,12 +140,13 @@ def test_prover_without_credit_equals_grpo_bit_for_bit(
     overrides: tuple[str, ...],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With weight 0, no proposals or a failing judge, three updates end in the weights of GRPO exactly."""
+    """With weight 0, no proposals, a failing judge or no budget, three updates end in the weights of GRPO exactly."""
     planted(monkeypatch)
     result = train(configure(tmp_path, line_policy, *overrides))
     assert same(weights(result), weights(grpo))
     outcomes = {name for line in metrics(result) for name in line["outcomes"]}
     expected = {"none": "no_proposal", "tests_train_module:RaisingJudge": "judge_failed", "llm": "no_proposal:"}
+    expected["1"] = "over_budget"
     wanted = expected.get(overrides[0].partition("=")[2], "measured")
     assert any(outcome.startswith(wanted) for outcome in outcomes)
 
