@@ -273,7 +273,7 @@ def test_judge_compares_judges_on_a_run(model: str, plans: list[Any], capsys: py
         ("contrast", "contrast"),
         ("short", "contrast"),
     ]
-    assert plan.settings["short"] == {"kind": "contrast", "max_length": 1}
+    assert (plan.settings["short"]["kind"], plan.settings["short"]["max_length"]) == ("contrast", 1)
     assert (plan.run, plan.out, plan.config.env.kind) == (Path("old"), Path("old/judged"), "line")
     assert (plan.groups, plan.seed, plan.continuations, plan.any_policy) == (9, 4, 3, True)
     assert plans[1] == ("summary", Path("old/judged"))

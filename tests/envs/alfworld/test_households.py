@@ -65,9 +65,9 @@ def test_unknown_ids_are_refused(task: str) -> None:
 
 def test_unknown_splits_and_seeds_are_refused() -> None:
     """The message names the splits."""
-    with pytest.raises(UnknownNameError, match="train, dev, test"):
+    with pytest.raises(UnknownNameError, match="train, dev, test, holdout"):
         households.tasks("valid_seen")
-    for seed in (-1, 20_000, 1_000_500, 3_000_000):
+    for seed in (-1, 20_000, 1_000_500, 3_001_000, 4_000_000):
         with pytest.raises(UnknownNameError, match=str(seed)):
             households.generate(seed)
 
