@@ -279,9 +279,10 @@ def study(
     charts.check_package()
     asked = load_plan(Path(plan))
     folder = out or Path("runs") / f"study-{Path(plan).stem}"
-    first, *_ = jobs(asked, folder).values()
-    if not show:
-        preflight.check_config(first[0].config)
+    for (_, seed), block in jobs(asked, folder).items():
+        if seed == asked.first_seed and not show:  # Seeds differ in nothing that could be missing.
+            for job in block:
+                preflight.check_config(job.config)
 
     from prover.study import record, runs, table
 

@@ -330,7 +330,7 @@ class _Loop:
             eligible_max=verify.eligible_max,
             mixed_only=verify.mixed_only,
             budget=VerificationBudget(
-                continuations=verify.continuations,
+                continuations=verify.continuations if verify.mode == "monte_carlo" else 0,
                 max_share=verify.max_share,
                 max_turns=verify.max_turns,
                 max_tokens=verify.max_tokens,

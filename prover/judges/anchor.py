@@ -11,7 +11,8 @@ class AnchorJudge:
 
     The rate of a state is the share of successes among the *other* runs that visited it (GiGPO's anchor states, arXiv
     2505.10978), drawn towards the rate of all others as if one run more had been seen; a state that nobody else visited
-    has just that rate. The judged success does not count: it would make every state of its own look like a discovery.
+    has just that rate. So it takes a second success to see a rise, which may also be the leaving of a state that others
+    failed from. The judged success does not count: it would make every state of its own look like a discovery.
     """
 
     name = "anchor"
@@ -33,7 +34,7 @@ class AnchorJudge:
                 best, rise = segment, rates[turn + 1] - rates[turn]
         if best is None:
             return NoProposal(reason="no_rise", detail=f"the rate of {len(others)} other runs rises at no turn")
-        reason = f"runs through the states before and after turn {best.start}: {rise:+.2f} in success"
+        reason = f"turn {best.start}: {rise:+.2f} in the success of the other runs through its states"
         return Proposal(segment=best, reason=reason, judge=self.name)
 
 

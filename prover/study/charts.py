@@ -43,12 +43,12 @@ def draw(records: Sequence[Record], out: Path) -> list[Path]:
                     runs = [record for record in of_start if record.method == method]
                     scale = 1 if cost == "cpu_U" else 1000
                     spent, success = curve([run.success_U for run in runs], [getattr(run, cost) for run in runs])
-                    axes.plot(spent / scale, 100 * success, label=method, linewidth=1.2)
+                    axes.plot(spent / scale, 100 * success, label=f"{method} ({len(runs)})", linewidth=1.2)
                 axes.set_xlabel(label)
                 axes.grid(alpha=0.3)
             figure.axes[0].set_ylabel("success of training episodes in %")
             figure.axes[0].legend(fontsize=7, frameon=False)
-            figure.suptitle(f"start: {start}, mean of {max(_seeds(of_start))} seeds")
+            figure.suptitle(f"start: {start}; mean over seeds (their number)")
             path = out / f"{start}.svg"
             figure.savefig(path, metadata={"Date": None})
             paths.append(path)
@@ -68,10 +68,5 @@ def curve(success: Sequence[ArrayLike], costs: Sequence[ArrayLike]) -> tuple[NDA
     window = min(_WINDOW, len(np.asarray(success[0])))
     kernel = np.full(window, 1 / window)
     mean = np.mean([np.asarray(run, dtype=float) for run in success], axis=0)
-    spent = np.mean([np.cumsum(np.asarray(run, dtype=float)) for run in costs], axis=0)
+    spent = np.mean([np.cumsum(cost) - np.asarray(cost, dtype=float) / 2 for cost in costs], axis=0)
     return np.convolve(spent, kernel, mode="valid"), np.convolve(mean, kernel, mode="valid")
-
-
-def _seeds(records: Sequence[Record]) -> list[int]:
-    methods = [record.method for record in records]
-    return [methods.count(method) for method in set(methods)]

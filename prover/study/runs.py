@@ -4,9 +4,13 @@ import json
 import multiprocessing
 import shutil
 from collections.abc import Callable, Sequence, Set
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from itertools import islice
 from pathlib import Path
 
+from prover.config import effective_yaml
+from prover.errors import ConfigError
+from prover.folder import RunFolder
 from prover.study.plan import Job, StudyConfig, jobs, run_folder
 from prover.study.record import Record
 from prover.train import train
@@ -35,27 +39,29 @@ def run(
         out: Folder of the study; keeps the metrics and evaluations of every run, not its checkpoints.
         processes: Runs side by side.
         watch: Told after each start and seed how many runs are done, and how many there are.
-        stored: Records of runs that were trained elsewhere.
+        stored: Records of runs that were trained elsewhere; they are taken at their word.
 
     Returns:
         Records by start, method and seed, in the plan's order.
 
     Raises:
-        ProverError: a run cannot be trained; those beside it are finished first.
+        ConfigError: a run that is there was trained with other settings.
+        ProverError: a run cannot be trained; the runs beside it go on to the end of their seed.
     """
     blocks = list(jobs(plan, out).values())
     total = sum(map(len, blocks))
     known = {(record.start, record.method, record.seed) for record in stored}
     # Fresh processes: threads of torch do not survive a fork.
+    todo = iter([missing for block in blocks if (missing := _missing(block, known))])
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
-        waiting = [pool.submit(_train_all, missing) for block in blocks if (missing := _missing(block, known))]
-        try:
-            for done in as_completed(waiting):
-                done.result()
-                watch(len(finished(plan, out, stored)), total)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+        # No more than are running: one that waits in the pool would still be begun after an error or an interrupt.
+        running = {pool.submit(_train_all, block) for block in islice(todo, processes)}
+        while running:
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for block in done:
+                block.result()
+            running |= {pool.submit(_train_all, block) for block in islice(todo, len(done))}
+            watch(len(finished(plan, out, stored)), total)
     return finished(plan, out, stored)
 
 
@@ -92,9 +98,18 @@ def _train_all(block: Sequence[Job]) -> None:
 def _train(job: Job) -> None:
     folder = job.config.run
     assert folder is not None, "jobs() names a folder"
+    begun = (folder / "config.yaml").exists()
+    # What is there must be of this plan: figures of other settings would be shown under the new ones' name.
+    RunFolder(folder).check(effective_yaml(job.config), resume=begun)
     if (folder / _RECORD).exists():
+        updates = len(json.loads((folder / _RECORD).read_text(encoding="utf-8"))["success_U"])
+        if updates != job.config.optim.updates:
+            raise ConfigError(
+                f"expected a run of {job.config.optim.updates} updates in {folder}, got one of {updates}; name another "
+                "--out DIR for the changed plan"
+            )
         return
-    result = train(job.config, resume=(folder / "config.yaml").exists())
+    result = train(job.config, resume=begun)
     record = Record.of_run(job.start, job.method, job.seed, folder, (result.before, result.after))
     result.folder.write(_RECORD, record.json())
     # A hundred runs would fill a disk.

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from prover.estimates import MeanInterval, mean_interval
 from prover.study.record import Record
 
-ALL_STARTS = "all"
-"""Stands for the runs of all start policies together."""
+ALL_STARTS = "*"
+"""Stands for the runs of all start policies together; no start can have that name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

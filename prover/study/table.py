@@ -6,6 +6,9 @@ from prover.estimates import MeanInterval
 from prover.study.record import Record
 from prover.study.summary import ALL_STARTS, contrasts, rows
 
+_FEWEST = 5
+"""Pairs below which no difference is called certain: two or three agree by luck."""
+
 
 def report(records: Sequence[Record], against: Sequence[str]) -> str:
     """All tables."""
@@ -57,12 +60,22 @@ def _measured(records: Sequence[Record]) -> str:
 
 
 def _differences(records: Sequence[Record], against: Sequence[str], temperatures: Sequence[str]) -> str:
-    head = ["start", "method", "minus", *(f"T={t}" for t in temperatures), "area", "area, equal turns", "turns"]
+    head = [
+        "start",
+        "method",
+        "minus",
+        "pairs",
+        *(f"T={t}" for t in temperatures),
+        "area",
+        "area, equal turns",
+        "turns",
+    ]
     lines = [
         [
             "all starts" if found.start == ALL_STARTS else found.start,
             found.method,
             found.against,
+            str(found.area.n),
             *(_points(found.after[t]) for t in temperatures),
             _points(found.area),
             _points(found.area_at_equal_turns),
@@ -71,8 +84,9 @@ def _differences(records: Sequence[Record], against: Sequence[str], temperatures
         for found in contrasts(records, against)
     ]
     title = (
-        "Differences in points, paired by start and seed, ± half of the 95% interval; bold where it does not hold 0. "
-        "The last column is the cost in turns relative to the other method."
+        "Differences in points, paired by start and seed, ± half of the 95% interval; bold where it does not hold 0, "
+        f"from {_FEWEST} pairs on. Nothing is corrected for the number of comparisons, and all runs are measured on the "
+        "same tasks. The last column is the cost in turns relative to the other method."
     )
     return title + "\n\n" + markdown(head, lines)
 
@@ -91,7 +105,7 @@ def _percent(mean: MeanInterval) -> str:
 
 def _points(mean: MeanInterval) -> str:
     shown = f"{100 * mean.mean:+.1f}" + _half(mean)
-    certain = mean.low is not None and mean.high is not None and (mean.low > 0 or mean.high < 0)
+    certain = mean.n >= _FEWEST and mean.low is not None and mean.high is not None and (mean.low > 0 or mean.high < 0)
     return f"**{shown}**" if certain else shown
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from prover.errors import DataError
+from prover.errors import ConfigError, DataError
 from prover.study.plan import jobs, load_plan
 from prover.study.runs import _missing, finished, run
 
@@ -58,6 +58,14 @@ def test_what_is_done_is_not_done_again(study: Path) -> None:
     path.write_text(json.dumps(record))
     prover, _ = run(load_plan(study / "plan.yaml"), study, processes=1, watch=lambda done, total: None)
     assert prover.measured == 1234
+
+
+@pytest.mark.parametrize("change", ["optim.updates=2", "optim.lr=1e-5"])
+def test_runs_of_another_plan_are_refused(study: Path, tmp_path: Path, change: str) -> None:
+    """A plan that was changed does not show old figures under its new settings."""
+    (tmp_path / "plan.yaml").write_text(PLAN.replace("optim.updates=1", f"optim.updates=1, {change}"))
+    with pytest.raises(ConfigError, match="expected"):
+        run(load_plan(tmp_path / "plan.yaml"), study, processes=1, watch=lambda done, total: None)
 
 
 def test_what_was_begun_goes_on(study: Path) -> None:

@@ -13,13 +13,13 @@ def test_columns_line_up() -> None:
 
 
 def test_a_certain_difference_is_bold() -> None:
-    """Gains of 10 and 11 points: +10.5 with error .5 holds no 0 at t(1) = 12.7; of 1 and 3 points it does."""
-    base = [run("grpo", 0, 0.30), run("grpo", 1, 0.30)]
-    certain = [run("more", 0, 0.40), run("more", 1, 0.41)]
-    unsure = [run("less", 0, 0.31), run("less", 1, 0.33)]
-    text = report([*base, *certain, *unsure], ["grpo"])
-    assert "**+10.5 ±6.4**" in text
-    assert "| +2.0 ±12.7 " in text
+    """Gains of 9, 10, 10, 10 and 11 points: error .316, +10 ± 2.776 x .316; of two pairs none is called certain."""
+    base = [run("grpo", seed, 0.30) for seed in range(5)]
+    five = [run("more", seed, 0.40 + gain) for seed, gain in enumerate((-0.01, 0, 0, 0, 0.01))]
+    two = [run("less", 0, 0.40), run("less", 1, 0.41)]
+    text = report([*base, *five, *two], ["grpo"])
+    assert "**+10.0 ±0.9**" in text
+    assert "| +10.5 ±6.4 " in text
 
 
 def test_the_start_is_shown_once_and_costs_are_means() -> None:
