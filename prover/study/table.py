@@ -84,7 +84,7 @@ def _differences(records: Sequence[Record], against: Sequence[str], temperatures
         for found in contrasts(records, against)
     ]
     title = (
-        "Differences in points, paired by start and seed, ± half of the 95% interval; bold where it does not hold 0, "
+        "Differences in points, paired by start and seed, ± half of the 95% interval; bold where it holds no 0, "
         f"from {_FEWEST} pairs on. Nothing is corrected for the number of comparisons, and all runs are measured on the "
         "same tasks. The last column is the cost in turns relative to the other method."
     )
