@@ -85,7 +85,7 @@ def _differences(records: Sequence[Record], against: Sequence[str], temperatures
     ]
     title = (
         "Differences in points, paired by start and seed, ± half of the 95% interval; bold where it holds no 0, "
-        f"from {_FEWEST} pairs on. Nothing is corrected for the number of comparisons, and all runs are measured on the "
+        f"from {_FEWEST} pairs on. Nothing is corrected for the number of comparisons; all runs are measured on the "
         "same tasks. The last column is the cost in turns relative to the other method."
     )
     return title + "\n\n" + markdown(head, lines)
