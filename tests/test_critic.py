@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
+from episodes import TASK, played
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -17,10 +18,8 @@ from prover import checkpoint
 from prover.config import AdvantageConfig, load_config
 from prover.critic import Critic, Head, centred, quality
 from prover.protocols import TrainablePolicy
-from prover.records import EndReason, Group, Task, TokenRow, Trajectory, Turn
+from prover.records import Group, TokenRow, Trajectory, Turn
 from prover.train import TrainResult, train
-
-TASK = Task(id="t", split="train")
 
 
 class IdReader:
@@ -51,19 +50,7 @@ def row(ids: list[int], turns: list[int]) -> TokenRow:
 def run(success: bool, prompts: list[int], *rows: TokenRow) -> Trajectory:
     """A trajectory whose turns were sampled after so many ids of their rows."""
     turns = tuple(Turn(text="", action="", result="", reward=0.0, prompt_length=n) for n in prompts)
-    end = EndReason.DONE
-    return Trajectory(
-        task=TASK,
-        member=0,
-        seed=0,
-        policy_version=0,
-        opening="",
-        turns=turns,
-        rows=rows,
-        reward=0.0,
-        success=success,
-        end=end,
-    )
+    return played(turns, success, rows=rows, end=end)
 
 
 def batch(*runs: Trajectory) -> list[Group]:

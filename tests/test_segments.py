@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from episodes import played
 
 from prover.errors import ConfigError
-from prover.records import EndReason, Group, Segment, Task, Trajectory, Turn
+from prover.records import Group, Segment, Task, Trajectory, Turn
 from prover.segments import choose_success, validate_segment
 
 
@@ -25,18 +26,7 @@ def trajectory(n_turns: int, *, success: bool = True, invalid: Collection[int] =
         )
         for t in range(n_turns)
     )
-    return Trajectory(
-        task=Task(id="a", split="train"),
-        member=0,
-        seed=0,
-        policy_version=0,
-        opening="",
-        turns=turns,
-        rows=(),
-        reward=float(success),
-        success=success,
-        end=EndReason.DONE,
-    )
+    return played(turns, success)
 
 
 def group(*members: Trajectory) -> Group:

@@ -4,11 +4,10 @@ import asyncio
 
 import numpy as np
 import pytest
+from episodes import TASK, played
 
-from prover.records import EndReason, Group, Proposal, Segment, Task, TokenRow, Trajectory, Turn
+from prover.records import Group, Proposal, Segment, TokenRow, Turn
 from prover.verification_budget import VerificationBudget
-
-TASK = Task(id="a", split="train")
 
 
 def group(index: int, turns: int = 6, tokens_per_turn: int = 3) -> Group:
@@ -21,18 +20,7 @@ def group(index: int, turns: int = 6, tokens_per_turn: int = 3) -> Group:
         logprobs=np.zeros(len(of_token)),
         support=(None,) * len(of_token),
     )
-    run = Trajectory(
-        task=TASK,
-        member=0,
-        seed=0,
-        policy_version=0,
-        opening="",
-        turns=tuple(Turn(text="", action="", result="", reward=0.0) for _ in range(turns)),
-        rows=(row,),
-        reward=1.0,
-        success=True,
-        end=EndReason.DONE,
-    )
+    run = played((Turn(text="", action="", result="", reward=0.0) for _ in range(turns)), True, rows=(row,))
     return Group(index=index, task=TASK, trajectories=(run, run))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from episodes import played
 
 from prover.branch import Branch
 from prover.errors import ConfigError, EnvError, SnapshotError
@@ -21,7 +22,6 @@ from prover.protocols import Policy, TextEnv
 from prover.records import (
     Arm,
     Completion,
-    EndReason,
     Estimate,
     Group,
     Proposal,
@@ -414,18 +414,7 @@ def test_what_is_measured_stepwise_is_what_is_measured_at_once() -> None:
 def run_through(states: str, success: bool) -> Trajectory:
     """A run through states, one turn in each."""
     turns = tuple(Turn(text="", action="", result="", reward=0.25, state_key=state) for state in states)
-    return Trajectory(
-        task=Task(id="t", split="train"),
-        member=0,
-        seed=0,
-        policy_version=0,
-        opening="",
-        turns=turns,
-        rows=(),
-        reward=0.25 * len(states),
-        success=success,
-        end=EndReason.DONE,
-    )
+    return played(turns, success, task=Task(id="t", split="train"))
 
 
 def test_anchors_count_how_runs_through_a_state_ended() -> None:

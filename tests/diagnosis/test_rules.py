@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from episodes import TASK, played
 from surveyed import course, turn
 
 from prover.attribution import Verdict
 from prover.config import RunConfig, load_config
 from prover.diagnosis.rules import best_turns, compared, every_turn, part_names, parts
 from prover.diagnosis.survey import Course
-from prover.records import EndReason, Estimate, Group, Proposal, Segment, Task, TokenRow, Trajectory, Turn
+from prover.records import Estimate, Group, Proposal, Segment, TokenRow, Trajectory, Turn
 
-TASK = Task(id="t", split="train")
 SUCCESS = course([0, 2, 6, 4], [0, 4, 4, 4])
 """Four turns; by the first pass turns 0, 1, 2 are worth 1/4, 1/2 and -1/4, and the last one 1/2."""
 
@@ -30,18 +30,7 @@ def trajectory(member: int) -> Trajectory:
         Turn(text=str(t), action=str(t), result="", reward=0.0, state_key=f"{member} {t}" if t else "start")
         for t in range(4)
     )
-    return Trajectory(
-        task=TASK,
-        member=member,
-        seed=0,
-        policy_version=0,
-        opening="",
-        turns=turns,
-        rows=(row,),
-        reward=float(member == 0),
-        success=member == 0,
-        end=EndReason.DONE,
-    )
+    return played(turns, member == 0, member=member, rows=(row,))
 
 
 GROUP = Group(index=0, task=TASK, trajectories=tuple(trajectory(member) for member in range(4)))

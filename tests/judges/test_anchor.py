@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
+from episodes import TASK, played
 
 from prover.judges.anchor import AnchorJudge
 from prover.protocols import Judge
-from prover.records import EndReason, Group, NoProposal, Proposal, Task, Trajectory, Turn
-
-TASK = Task(id="a", split="train")
+from prover.records import Group, NoProposal, Proposal, Trajectory, Turn
 
 
 def run(states: str, success: bool, invalid: Sequence[int] = ()) -> Trajectory:
@@ -18,18 +17,7 @@ def run(states: str, success: bool, invalid: Sequence[int] = ()) -> Trajectory:
         Turn(text="", action="", result="", reward=0.0, state_key=key.strip(), invalid="env" if t in invalid else None)
         for t, key in enumerate(states)
     )
-    return Trajectory(
-        task=TASK,
-        member=0,
-        seed=0,
-        policy_version=0,
-        opening="",
-        turns=turns,
-        rows=(),
-        reward=float(success),
-        success=success,
-        end=EndReason.DONE,
-    )
+    return played(turns, success)
 
 
 def judged(*members: Trajectory) -> Proposal | NoProposal:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from episodes import TASK, played
 from hypothesis import given
 from hypothesis import strategies as st
 
 from prover.judges.contrast import ContrastJudge
 from prover.protocols import Judge
-from prover.records import EndReason, Group, NoProposal, Proposal, Task, Trajectory, Turn
+from prover.records import Group, NoProposal, Proposal, Trajectory, Turn
 from prover.segments import validate_segment
 
-TASK = Task(id="a", split="train")
 ROOM = "You are in a room. You see a shelf 1, a desk 1, a sinkbasin 1 and a drawer 1.\n\nYour task is to: {}."
 SIGHTS = {"shelf 1": "a mug 2 and a pen 1", "desk 1": "a mug 1", "drawer 1": "nothing", "sinkbasin 1": "nothing"}
 DEFAULT = "put a clean mug in shelf"
@@ -49,18 +49,7 @@ def run(
         )
         for t, action in enumerate(actions)
     )
-    return Trajectory(
-        task=TASK,
-        member=0,
-        seed=0,
-        policy_version=0,
-        opening=ROOM.format(task),
-        turns=turns,
-        rows=(),
-        reward=float(success),
-        success=success,
-        end=EndReason.DONE,
-    )
+    return played(turns, success, opening=ROOM.format(task))
 
 
 def judged(*members: Trajectory, seed: int = 0, **options: Any) -> Proposal | NoProposal:
@@ -222,18 +211,7 @@ def test_openings_without_a_task_line() -> None:
     """Without "task:" or the like, the last paragraph of the opening is taken as the task; an empty one is fine."""
     for opening, turn in (("A room with things.\n\nBring the mug.", 2), ("", 1)):
         members = [
-            Trajectory(
-                task=TASK,
-                member=0,
-                seed=0,
-                policy_version=0,
-                opening=opening,
-                turns=run(actions).turns,
-                rows=(),
-                reward=0.0,
-                success=success,
-                end=EndReason.DONE,
-            )
+            played(run(actions).turns, success, opening=opening)
             for actions, success in (
                 (["go to desk 1", "take pen 1 from shelf 1", "take mug 1 from desk 1", "go to desk 1"], True),
                 (["go to desk 1", "go to drawer 1"], False),

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Literal
 
+from episodes import TASK, played
+
 from prover.judges.divergence import DivergenceJudge
 from prover.protocols import Judge
-from prover.records import EndReason, Group, NoProposal, Proposal, Task, Trajectory, Turn
-
-TASK = Task(id="a", split="train")
+from prover.records import Group, NoProposal, Proposal, Trajectory, Turn
 
 
 def run(actions: str, success: bool, invalid: Sequence[int] = ()) -> Trajectory:
@@ -17,18 +17,7 @@ def run(actions: str, success: bool, invalid: Sequence[int] = ()) -> Trajectory:
         Turn(text=a, action=a, result="", reward=0.0, invalid="env" if t in invalid else None)
         for t, a in enumerate(actions)
     )
-    return Trajectory(
-        task=TASK,
-        member=0,
-        seed=0,
-        policy_version=0,
-        opening="",
-        turns=turns,
-        rows=(),
-        reward=float(success),
-        success=success,
-        end=EndReason.DONE,
-    )
+    return played(turns, success)
 
 
 def judged(which: Literal["first", "last"], *members: Trajectory) -> Proposal | NoProposal:

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from episodes import TASK, played
 
 from prover.judges.entropy import EntropyJudge
 from prover.protocols import Judge
-from prover.records import EndReason, Group, NoProposal, Proposal, Task, TokenRow, Trajectory, Turn
-
-TASK = Task(id="a", split="train")
+from prover.records import Group, NoProposal, Proposal, TokenRow, Turn
 
 
 def row(*tokens: tuple[int, float]) -> TokenRow:
@@ -28,20 +27,13 @@ def row(*tokens: tuple[int, float]) -> TokenRow:
 def group(n_turns: int, *rows: TokenRow, invalid: Sequence[int] = (), success: bool = True) -> Group:
     """A failure and a run of so many turns with these rows."""
     runs = [
-        Trajectory(
-            task=TASK,
-            member=0,
-            seed=0,
-            policy_version=0,
-            opening="",
-            turns=tuple(
+        played(
+            (
                 Turn(text="", action="", result="", reward=0.0, invalid="env" if t in invalid else None)
                 for t in range(n)
             ),
+            won,
             rows=tuple(own),
-            reward=float(won),
-            success=won,
-            end=EndReason.DONE,
         )
         for n, own, won in [(9, (), False), (n_turns, rows, success)]
     ]

@@ -4,29 +4,21 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
+from episodes import TASK, played
 
 from prover.attribution import Attribution
 from prover.credit import CreditRule
 from prover.judges.every_turn import EveryTurnJudge
-from prover.records import Arm, EndReason, Estimate, Group, NoProposal, Proposal, Task, Trajectory, Turn
-
-TASK = Task(id="t", split="train")
+from prover.records import Arm, Estimate, Group, NoProposal, Proposal, Turn
 
 
 def group(*runs: tuple[bool, int]) -> Group:
     """A group of runs with these outcomes and numbers of turns."""
     trajectories = [
-        Trajectory(
-            task=TASK,
+        played(
+            (Turn(text="", action="", result="", reward=0.0, invalid="env") for _ in range(turns)),
+            success,
             member=member,
-            seed=0,
-            policy_version=0,
-            opening="",
-            turns=tuple(Turn(text="", action="", result="", reward=0.0, invalid="env") for _ in range(turns)),
-            rows=(),
-            reward=0.0,
-            success=success,
-            end=EndReason.DONE,
         )
         for member, (success, turns) in enumerate(runs)
     ]

@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
+from episodes import played
 
 from prover.envs.alfworld.env import ALFWorldEnv
 from prover.judges.expert import ExpertJudge
 from prover.protocols import Judge, TextEnv
-from prover.records import EndReason, Group, NoProposal, Proposal, Task, Trajectory, Turn
+from prover.records import Group, NoProposal, Proposal, Task, Trajectory, Turn
 from prover.testing import LineEnv
 
 
@@ -66,18 +67,7 @@ def episode(env: TextEnv, task: str, actions: Sequence[str]) -> Trajectory:
         snapshot = env.snapshot()
         result, reward, _, _, info = env.step(action)
         turns.append(Turn(text=action, action=action, result=result, reward=reward, snapshot=snapshot))
-    return Trajectory(
-        task=Task(id=task, split="train"),
-        member=0,
-        seed=0,
-        policy_version=0,
-        opening=opening,
-        turns=tuple(turns),
-        rows=(),
-        reward=float(info["success"]),
-        success=info["success"],
-        end=EndReason.DONE,
-    )
+    return played(turns, info["success"], task=Task(id=task, split="train"), opening=opening)
 
 
 def line(start: int, *actions: str) -> Trajectory:

@@ -4,11 +4,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 
+from episodes import TASK, played
+
 from prover.judges.fixed import FixedJudge
 from prover.protocols import Judge
-from prover.records import EndReason, Group, NoProposal, Proposal, Task, Trajectory, Turn
-
-TASK = Task(id="a", split="train")
+from prover.records import Group, NoProposal, Proposal, Turn
 
 
 def group(n_turns: int, invalid: Sequence[int] = (), success: bool = True) -> Group:
@@ -16,18 +16,7 @@ def group(n_turns: int, invalid: Sequence[int] = (), success: bool = True) -> Gr
     turns = tuple(
         Turn(text="", action="", result="", reward=0.0, invalid="env" if t in invalid else None) for t in range(n_turns)
     )
-    run = Trajectory(
-        task=TASK,
-        member=0,
-        seed=0,
-        policy_version=0,
-        opening="",
-        turns=turns,
-        rows=(),
-        reward=float(success),
-        success=success,
-        end=EndReason.DONE,
-    )
+    run = played(turns, success)
     return Group(index=0, task=TASK, trajectories=(run,))
 
 

@@ -3,28 +3,17 @@
 import asyncio
 from collections.abc import Iterable
 
+from episodes import TASK, played
+
 from prover.judges.oracle import OracleJudge
 from prover.protocols import Judge
-from prover.records import EndReason, Group, NoProposal, Proposal, Task, Trajectory, Turn
-
-TASK = Task(id="a", split="train")
+from prover.records import Group, NoProposal, Proposal, Trajectory, Turn
 
 
 def group(actions: str, success: bool = True) -> Group:
     """One run with one action a letter."""
     turns = tuple(Turn(text=a, action=a, result="", reward=0.0) for a in actions)
-    run = Trajectory(
-        task=TASK,
-        member=0,
-        seed=0,
-        policy_version=0,
-        opening="",
-        turns=turns,
-        rows=(),
-        reward=float(success),
-        success=success,
-        end=EndReason.DONE,
-    )
+    run = played(turns, success)
     return Group(index=0, task=TASK, trajectories=(run,))
 
 

@@ -4,30 +4,23 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection
 
+from episodes import TASK, played
+
 from prover.judges.random_segment import RandomJudge
 from prover.protocols import Judge
-from prover.records import EndReason, Group, NoProposal, Proposal, Segment, Task, Trajectory, Turn
-
-TASK = Task(id="a", split="train")
+from prover.records import Group, NoProposal, Proposal, Segment, Turn
 
 
 def group(*lengths: int, invalid: Collection[int] = ()) -> Group:
     """A failure of 3 turns, then successes of these lengths."""
     members = tuple(
-        Trajectory(
-            task=TASK,
-            member=i,
-            seed=0,
-            policy_version=0,
-            opening="",
-            turns=tuple(
+        played(
+            (
                 Turn(text="", action="look", result="", reward=0.0, invalid="env" if t in invalid else None)
                 for t in range(n)
             ),
-            rows=(),
-            reward=float(success),
-            success=success,
-            end=EndReason.DONE,
+            success,
+            member=i,
         )
         for i, (n, success) in enumerate([(3, False), *((n, True) for n in lengths)])
     )

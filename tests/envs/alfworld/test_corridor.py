@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from episodes import played
 
 import prover
 from prover.checks import check_text_env
@@ -212,18 +213,7 @@ def test_pivots_name_the_turn_at_the_door() -> None:
 
     def run(*invalid: str | None) -> Trajectory:
         turns = tuple(Turn(text="", action="", result="", reward=0.0, invalid=why) for why in invalid)
-        return Trajectory(
-            task=Task(id=BATHROOM, split="test"),
-            member=0,
-            seed=0,
-            policy_version=0,
-            opening="",
-            turns=turns,
-            rows=(),
-            reward=0.0,
-            success=False,
-            end=EndReason.TURN_CAP,
-        )
+        return played(turns, False, task=Task(id=BATHROOM, split="test"), end=EndReason.TURN_CAP)
 
     assert pivots(run(None, None, None)) == [0]
     assert pivots(run("env", "format: empty", None, None)) == [2]
