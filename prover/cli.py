@@ -273,10 +273,8 @@ def study(
         return
     if not plan.endswith((".yaml", ".yml")):
         raise UnknownNameError(f"There is no study {plan!r}. Name toy, or a plan in a YAML file.")
-    from prover.study import charts
     from prover.study.plan import jobs, load_plan
 
-    charts.check_package()
     asked = load_plan(Path(plan))
     folder = out or Path("runs") / f"study-{Path(plan).stem}"
     for (_, seed), block in jobs(asked, folder).items():
@@ -284,7 +282,7 @@ def study(
             for job in block:
                 preflight.check_config(job.config)
 
-    from prover.study import record, runs, table
+    from prover.study import charts, record, runs, table
 
     stored = record.read(records) if records else []
     try:
@@ -298,12 +296,13 @@ def study(
         raise typer.Exit(130) from None
     if not found:
         raise DataError(f"Expected finished runs of the plan in {folder}, found none. Leave out --show to train them.")
-    text = table.report(found, asked.against)
+    text = table.report(found, asked.against, about=asked.about)
     print(text)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "report.md").write_text(text, encoding="utf-8")
     (folder / "records.jsonl").write_text("".join(run.json() + "\n" for run in found), encoding="utf-8")
-    print("\n".join(map(str, [folder / "report.md", folder / "records.jsonl", *charts.draw(found, folder)])))
+    curves = charts.draw(found, folder) if charts.can_draw() else ["no curves: they take the extra `plots`"]
+    print("\n".join(map(str, [folder / "report.md", folder / "records.jsonl", *curves])))
 
 
 def _print_runs(done: int, total: int) -> None:

@@ -15,6 +15,8 @@ from prover.config import effective_yaml, load_config
 from prover.evaluate import Episode, Evaluation
 from prover.testing import UniformPolicy
 
+_CORRIDOR = ("benchmarks/studies/corridor.yaml", "--records", "benchmarks/studies/corridor.jsonl")
+
 
 class Uniform(UniformPolicy):
     """Chance, as if it were a model."""
@@ -381,3 +383,48 @@ def test_an_interrupted_diagnosis_says_how_it_goes_on(
     monkeypatch.setattr(sys.modules["prover.diagnosis.diagnose"], "diagnose", stop)
     assert run("diagnose", "env.kind=line", model) == 130
     assert re.fullmatch(r"stopped; the same command with --out runs/diagnosis-\S+ goes on\n", capsys.readouterr().err)
+
+
+def test_a_study_shows_stored_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The published figures are those of the published records; tables, records and a curve are left in the folder."""
+    assert run("study", *_CORRIDOR, "--show", "--out", str(tmp_path)) == 0
+    shown = capsys.readouterr().out
+    # Cell by cell: the docs write names in code and columns as narrow as they are.
+    told = {
+        " | ".join(line.strip("| ").replace("`", "").split(" | "))
+        for line in Path("docs/results.md").read_text("utf-8").splitlines()
+    }
+    for method in ("grpo", "grpo_budget", "prover", "first_parting"):
+        (line,) = [text for text in shown.splitlines() if re.match(rf"\| plain \| {method} +\| 8 ", text)]
+        _, name, _, *figures = [cell.strip() for cell in line.strip("| ").split("|")]
+        assert " | ".join([name, *figures]) in told
+    assert {path.name for path in tmp_path.iterdir()} == {"report.md", "records.jsonl", "plain.svg"}
+    assert (tmp_path / "records.jsonl").read_text() == Path(_CORRIDOR[-1]).read_text()
+
+
+def test_a_study_draws_no_curves_without_matplotlib(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The tables are shown all the same, with a word on what is missing."""
+    monkeypatch.setattr("prover.study.charts.find_spec", lambda name: None)
+    assert run("study", *_CORRIDOR, "--show", "--out", str(tmp_path)) == 0
+    assert "no curves: they take the extra `plots`" in capsys.readouterr().out
+    assert {path.name for path in tmp_path.iterdir()} == {"report.md", "records.jsonl"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("nothing",), "Name toy, or a plan in a YAML file"),
+        (("benchmarks/studies/corridor.yaml", "--show"), "Leave out --show to train them"),
+        # No start policy has been made here: said at once, not after hours.
+        (("benchmarks/studies/corridor.yaml",), "runs/plain"),
+    ],
+)
+def test_a_study_that_cannot_be_is_refused(
+    words: tuple[str, ...], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 2, before anything is trained."""
+    assert run("study", *words, "--out", str(tmp_path / "out")) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -50,7 +50,7 @@ def row(ids: list[int], turns: list[int]) -> TokenRow:
 def run(success: bool, prompts: list[int], *rows: TokenRow) -> Trajectory:
     """A trajectory whose turns were sampled after so many ids of their rows."""
     turns = tuple(Turn(text="", action="", result="", reward=0.0, prompt_length=n) for n in prompts)
-    return played(turns, success, rows=rows, end=end)
+    return played(turns, success, rows=rows)
 
 
 def batch(*runs: Trajectory) -> list[Group]:

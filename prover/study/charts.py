@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from prover.errors import ConfigError
 from prover.study.record import Record
 
 _COSTS = {"turns_U": "environment turns (1,000)", "tokens_U": "sampled tokens (1,000)", "cpu_U": "CPU-seconds"}
@@ -15,16 +14,9 @@ _WINDOW = 5
 """Updates that a point of a curve averages: single updates have other tasks and swing widely."""
 
 
-def check_package() -> None:
-    """Check, before anything is trained, that curves can be drawn.
-
-    Raises:
-        ConfigError: matplotlib is not installed.
-    """
-    if find_spec("matplotlib") is None:
-        raise ConfigError(
-            "expected matplotlib for the curves of a study, found none; install ProVer with the extra `plots`"
-        )
+def can_draw() -> bool:
+    """Whether matplotlib is installed, which comes with the extra ``plots``."""
+    return find_spec("matplotlib") is not None
 
 
 def draw(records: Sequence[Record], out: Path) -> list[Path]:

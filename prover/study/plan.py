@@ -59,6 +59,11 @@ class Job:
     seed: int
     config: RunConfig
 
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """As ``Record.key``."""
+        return (self.start, self.method, self.seed)
+
 
 def load_plan(path: Path) -> StudyConfig:
     """Read a plan.

@@ -39,6 +39,11 @@ class Record:
     episodes: int
     """Episodes of each of these."""
 
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """Which run of the plan it is: start, method and seed."""
+        return (self.start, self.method, self.seed)
+
     @classmethod
     def of_run(cls, start: str, method: str, seed: int, folder: Path, results: Sequence[Sequence[Evaluation]]) -> Self:
         """What the folder of a run tells.

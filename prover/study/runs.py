@@ -18,10 +18,6 @@ from prover.train import train
 _RECORD = "record.json"
 
 
-Key = tuple[str, str, int]
-"""Start, method and seed of a run."""
-
-
 def run(
     plan: StudyConfig,
     out: Path,
@@ -50,9 +46,9 @@ def run(
     """
     blocks = list(jobs(plan, out).values())
     total = sum(map(len, blocks))
-    known = {(record.start, record.method, record.seed) for record in stored}
-    # Fresh processes: threads of torch do not survive a fork.
+    known = {record.key for record in stored}
     todo = iter([missing for block in blocks if (missing := _missing(block, known))])
+    # Fresh processes: threads of torch do not survive a fork.
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
         # No more than are running: one that waits in the pool would still be begun after an error or an interrupt.
         running = {pool.submit(_train_all, block) for block in islice(todo, processes)}
@@ -67,7 +63,7 @@ def run(
 
 def finished(plan: StudyConfig, out: Path, stored: Sequence[Record] = ()) -> list[Record]:
     """Records of the plan's runs that are done, by start, method and seed in its order; stored ones come first."""
-    known = {(record.start, record.method, record.seed): record for record in stored}
+    known = {record.key: record for record in stored}
     found = []
     for start in plan.starts:
         for method in plan.methods:
@@ -80,9 +76,9 @@ def finished(plan: StudyConfig, out: Path, stored: Sequence[Record] = ()) -> lis
     return found
 
 
-def _missing(block: Sequence[Job], known: Set[Key]) -> list[Job]:
+def _missing(block: Sequence[Job], known: Set[tuple[str, str, int]]) -> list[Job]:
     """The runs that no record is stored of, and those that one of them has to keep up with: it reads their metrics."""
-    missing = [job for job in block if (job.start, job.method, job.seed) not in known]
+    missing = [job for job in block if job.key not in known]
     matched = {job.config.rollout.match_turns for job in missing}
     return [job for job in block if job in missing or job.config.run in matched]
 

@@ -1,8 +1,10 @@
 """What the records of a study say: means over seeds, and differences paired by start and seed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,7 +35,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
-    """A method minus another one with the same starts and seeds."""
+    """A method minus another one with the same starts and seeds.
+
+    Runs of one seed have their tasks in common, whatever they start from. So seeds are what is independent: of all
+    starts together each seed counts once, with its mean over the starts, if it is done from all of them.
+    """
 
     start: str
     method: str
@@ -102,11 +108,23 @@ def _contrast(start: str, method: str, other: str, pairs: Sequence[tuple[Record,
         start=start,
         method=method,
         against=other,
-        after={t: mean_interval([run.after[t] - other.after[t] for other, run in pairs]) for t in pairs[0][0].after},
-        area=mean_interval([_mean_success(run) - _mean_success(other) for other, run in pairs]),
-        area_at_equal_turns=mean_interval([_gain_at_equal_turns(*pair) for pair in pairs]),
+        after={t: _over_seeds(pairs, partial(_gain_after, t)) for t in pairs[0][0].after},
+        area=_over_seeds(pairs, lambda other, run: _mean_success(run) - _mean_success(other)),
+        area_at_equal_turns=_over_seeds(pairs, _gain_at_equal_turns),
         turns=sum(sum(run.turns_U) for _, run in pairs) / sum(sum(run.turns_U) for run, _ in pairs),
     )
+
+
+def _over_seeds(pairs: Sequence[tuple[Record, Record]], gain: Callable[[Record, Record], float]) -> MeanInterval:
+    of_seed: dict[int, list[float]] = {}
+    for other, run in pairs:
+        of_seed.setdefault(run.seed, []).append(gain(other, run))
+    starts = max(map(len, of_seed.values()))
+    return mean_interval([fmean(gains) for gains in of_seed.values() if len(gains) == starts])
+
+
+def _gain_after(temperature: str, other: Record, run: Record) -> float:
+    return run.after[temperature] - other.after[temperature]
 
 
 def _gain_at_equal_turns(other: Record, run: Record) -> float:

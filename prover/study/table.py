@@ -7,14 +7,14 @@ from prover.study.record import Record
 from prover.study.summary import ALL_STARTS, contrasts, rows
 
 _FEWEST = 5
-"""Pairs below which no difference is called certain: two or three agree by luck."""
+"""Seeds below which no difference is called certain: two or three agree by luck."""
 
 
-def report(records: Sequence[Record], against: Sequence[str]) -> str:
-    """All tables."""
+def report(records: Sequence[Record], against: Sequence[str], *, about: str = "") -> str:
+    """All tables, below a sentence on what is asked."""
     temperatures = list(records[0].after)
     parts = [_results(records, temperatures), _measured(records), _differences(records, against, temperatures)]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([about, *parts] if about else parts) + "\n"
 
 
 def _results(records: Sequence[Record], temperatures: Sequence[str]) -> str:
@@ -64,7 +64,7 @@ def _differences(records: Sequence[Record], against: Sequence[str], temperatures
         "start",
         "method",
         "minus",
-        "pairs",
+        "seeds",
         *(f"T={t}" for t in temperatures),
         "area",
         "area, equal turns",
@@ -84,8 +84,8 @@ def _differences(records: Sequence[Record], against: Sequence[str], temperatures
         for found in contrasts(records, against)
     ]
     title = (
-        "Differences in points, paired by start and seed, ± half of the 95% interval; bold where it holds no 0, "
-        f"from {_FEWEST} pairs on. Nothing is corrected for the number of comparisons; all runs are measured on the "
+        "Differences in points, paired by start and seed, over seeds, ± half of the 95% interval; bold where it holds no 0, "
+        f"from {_FEWEST} seeds on. Nothing is corrected for the number of comparisons; all runs are measured on the "
         "same tasks. The last column is the cost in turns relative to the other method."
     )
     return title + "\n\n" + markdown(head, lines)

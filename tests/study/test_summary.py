@@ -63,3 +63,15 @@ def test_starts_are_shown_apart_and_together() -> None:
     ]
     found = {row.start: row.after["1"].mean for row in contrasts(records, ["grpo"])}
     assert found == {"one": pytest.approx(0.1), "two": pytest.approx(0.0), ALL_STARTS: pytest.approx(0.05)}
+
+
+def test_seeds_are_what_is_independent() -> None:
+    """Gains 0 and .2 in seed 0, .1 and .3 in seed 1: means .1 and .2, error .05; seed 2 lacks a start."""
+    gains = {("one", 0): 0.0, ("two", 0): 0.2, ("one", 1): 0.1, ("two", 1): 0.3, ("one", 2): 0.9}
+    records = [
+        record
+        for (start, seed), gain in gains.items()
+        for record in (run("grpo", seed, 0.1, start=start), run("more", seed, 0.1 + gain, start=start))
+    ]
+    together = next(found for found in contrasts(records, ["grpo"]) if found.start == ALL_STARTS).after["1"]
+    assert (together.mean, together.se, together.n) == (pytest.approx(0.15), pytest.approx(0.05), 2)

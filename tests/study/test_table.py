@@ -38,3 +38,9 @@ def test_worth_of_segments_is_weighted_by_their_number() -> None:
         for seed, n, d in ((0, 1, 1.0), (1, 3, 0.0))
     ]
     assert "| one   | more   | 2        | 1        | +0.25      |" in report(runs, ["more"])
+
+
+def test_what_is_asked_comes_first() -> None:
+    """The plan's own sentence, and none where it has none."""
+    assert report([run("grpo", 0, 0.3)], ["grpo"], about="does it pay?").startswith("does it pay?\n\nSuccess in %")
+    assert report([run("grpo", 0, 0.3)], ["grpo"]).startswith("Success in %")
