@@ -84,9 +84,9 @@ def _differences(records: Sequence[Record], against: Sequence[str], temperatures
         for found in contrasts(records, against)
     ]
     title = (
-        "Differences in points, paired by start and seed, ± half of the 95% interval over seeds; bold where it holds no "
-        f"0, from {_FEWEST} seeds on. Nothing is corrected for the number of comparisons; all runs are measured on the "
-        "same tasks. The last column is the cost in turns relative to the other method."
+        "Differences in points, paired by start and seed, ± half of the 95% interval over seeds; bold where it holds "
+        f"no 0, from {_FEWEST} seeds on. Nothing is corrected for the number of comparisons; all runs are measured on "
+        "the same tasks. The last column is the cost in turns relative to the other method."
     )
     return title + "\n\n" + markdown(head, lines)
 
