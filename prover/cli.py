@@ -264,15 +264,23 @@ def study(
         typer.Option("--records", help="Stored records of a plan's runs; these are not trained.", show_default=False),
     ] = None,
     show: Annotated[bool, typer.Option("--show", help="Show what is done of a plan and train nothing.")] = False,
-    seeds: Annotated[int, typer.Option("--seeds", min=2, help="Training runs per method; toy only.")] = 24,
-    rate: Annotated[float, typer.Option("--rate", help="Learning rate; toy only. GRPO does best at 32.")] = 8.0,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", min=2, help="Training runs per method, 24 by default; toy only.")
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option("--rate", help="Learning rate, 8 by default, GRPO does best at 32; toy only.")
+    ] = None,
 ) -> None:
     """Compare methods over many seeds."""
     if plan == "toy":
-        _study_toy(seeds, rate)
+        if out or records or show or processes != 1:
+            raise ConfigError("Expected --seeds and --rate at most for toy, got an option of plans. Leave it out.")
+        _study_toy(seeds or 24, 8.0 if rate is None else rate)
         return
     if not plan.endswith((".yaml", ".yml")):
         raise UnknownNameError(f"There is no study {plan!r}. Name toy, or a plan in a YAML file.")
+    if (seeds, rate) != (None, None):
+        raise ConfigError("Expected --seeds and --rate for toy only. A plan says `seeds: N`, and optim.lr in `common`.")
     from prover.study.plan import jobs, load_plan
 
     asked = load_plan(Path(plan))

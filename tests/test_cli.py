@@ -417,6 +417,9 @@ def test_a_study_draws_no_curves_without_matplotlib(
         (("benchmarks/studies/corridor.yaml", "--show"), "Leave out --show to train them"),
         # No start policy has been made here: said at once, not after hours.
         (("benchmarks/studies/corridor.yaml",), "runs/plain"),
+        (("toy", "--processes", "2"), "an option of plans"),
+        (("benchmarks/studies/corridor.yaml", "--seeds", "3"), "A plan says `seeds: N`"),
+        (("benchmarks/studies/corridor.yaml", "--rate", "8"), "for toy only"),
     ],
 )
 def test_a_study_that_cannot_be_is_refused(

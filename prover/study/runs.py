@@ -35,19 +35,21 @@ def run(
         out: Folder of the study; keeps the metrics and evaluations of every run, not its checkpoints.
         processes: Runs side by side.
         watch: Told after each start and seed how many runs are done, and how many there are.
-        stored: Records of runs that were trained elsewhere; they are taken at their word.
+        stored: Records of runs that were trained elsewhere. Of their settings only the number of updates is known.
 
     Returns:
         Records by start, method and seed, in the plan's order.
 
     Raises:
-        ConfigError: a run that is there was trained with other settings.
+        ConfigError: a run that is there was trained with other settings, or a stored one had other updates.
         ProverError: a run cannot be trained; the runs beside it go on to the end of their seed.
     """
     blocks = list(jobs(plan, out).values())
     total = sum(map(len, blocks))
-    known = {record.key for record in stored}
-    todo = iter([missing for block in blocks if (missing := _missing(block, known))])
+    known = {record.key: record for record in stored}
+    for job in (job for block in blocks for job in block if job.key in known):
+        _check_updates(job, len(known[job.key].success_U), f"the stored record of {' '.join(map(str, job.key))}")
+    todo = iter([missing for block in blocks if (missing := _missing(block, known.keys()))])
     # Fresh processes: threads of torch do not survive a fork.
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
         # No more than are running: one that waits in the pool would still be begun after an error or an interrupt.
@@ -98,12 +100,8 @@ def _train(job: Job) -> None:
     # What is there must be of this plan: figures of other settings would be shown under the new ones' name.
     RunFolder(folder).check(effective_yaml(job.config), resume=begun)
     if (folder / _RECORD).exists():
-        updates = len(json.loads((folder / _RECORD).read_text(encoding="utf-8"))["success_U"])
-        if updates != job.config.optim.updates:
-            raise ConfigError(
-                f"expected a run of {job.config.optim.updates} updates in {folder}, got one of {updates}; name another "
-                "--out DIR for the changed plan"
-            )
+        record = Record.of_json(json.loads((folder / _RECORD).read_text(encoding="utf-8")))
+        _check_updates(job, len(record.success_U), f"{folder}")
         return
     result = train(job.config, resume=begun)
     record = Record.of_run(job.start, job.method, job.seed, folder, (result.before, result.after))
@@ -112,3 +110,11 @@ def _train(job: Job) -> None:
     for part in (result.folder.checkpoints, result.folder.groups):
         shutil.rmtree(part, ignore_errors=True)
     (folder / "trajectories.jsonl").unlink(missing_ok=True)
+
+
+def _check_updates(job: Job, updates: int, where: str) -> None:
+    if updates != job.config.optim.updates:
+        raise ConfigError(
+            f"expected a run of {job.config.optim.updates} updates in {where}, got one of {updates}; name another "
+            "--out DIR for the changed plan, and leave out --records"
+        )

@@ -1,6 +1,7 @@
 """Running a plan for real, with runs of one small update."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,14 @@ def test_stored_records_are_not_trained_again(study: Path, tmp_path: Path) -> No
     (block,) = jobs(load_plan(study / "plan.yaml"), tmp_path).values()
     assert [job.method for job in _missing(block, {("shipped", "prover", 0)})] == ["prover", "grpo_budget"]
     assert [job.method for job in _missing(block, {("shipped", "grpo_budget", 0)})] == ["prover"]
+
+
+def test_stored_records_of_other_runs_are_refused(study: Path, tmp_path: Path) -> None:
+    """A record of two updates is none of a plan whose runs have one."""
+    prover, _ = finished(load_plan(study / "plan.yaml"), study)
+    longer = replace(prover, success_U=(0.0, 0.5))
+    with pytest.raises(ConfigError, match="expected a run of 1 updates in the stored record of shipped prover 0, got"):
+        run(load_plan(study / "plan.yaml"), tmp_path, processes=1, watch=lambda done, total: None, stored=[longer])
 
 
 def test_a_run_that_fails_ends_the_study(tmp_path: Path) -> None:
