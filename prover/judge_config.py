@@ -36,6 +36,8 @@ class ContrastJudgeConfig(Section):
     """Most segments of a group, the best first; none overlap."""
     context: Annotated[int, Field(ge=0, le=3)] = 0
     """Turns before the named one that belong to its segment, so far as they may be named."""
+    min_alternative: Share = 0.0
+    """Smallest probability of another reply in the named turn: what the policy does anyway makes no difference."""
 
 
 class RandomSegmentJudgeConfig(Section):

@@ -127,6 +127,15 @@ class Trajectory:
         """Number of turns, S."""
         return len(self.turns)
 
+    def reply_probabilities(self) -> NDArray[np.float64]:
+        """Probability of each turn's reply under the policy, shape (S,); NaN where no tokens of the turn are kept."""
+        logprobs = np.full(self.n_turns, np.nan)
+        for row in self.rows:
+            for turn in np.unique(row.turn_of_token[row.turn_of_token >= 0]):
+                logprobs[turn] = row.logprobs[row.turn_of_token == turn].sum()
+        found: NDArray[np.float64] = np.exp(logprobs)
+        return found
+
     @property
     def n_sampled(self) -> int:
         """Number of tokens that the policy sampled."""

@@ -115,6 +115,7 @@ def test_segments_of_contrast_have_bounds() -> None:
         "facts_only": False,
         "segments": 1,
         "context": 0,
+        "min_alternative": 0.0,
     }
     for key, value in (("rare", 1.5), ("segments", 0), ("context", 4)):
         with pytest.raises(ConfigError, match=rf"judge\.{key}"):

@@ -75,6 +75,19 @@ def test_sampled_tokens_are_counted_in_all_rows() -> None:
     assert (found.n_turns, found.n_sampled, len(found.rows[0])) == (2, 3, 3)
 
 
+def test_reply_probabilities_are_products_over_tokens() -> None:
+    """One token of probability 1/2 in turn 0, two of 1/2 and 1/4 in turn 1; a turn without tokens has none."""
+    first, second = trajectory().rows
+    rows = (
+        dataclasses.replace(first, logprobs=np.log([1.0, 1.0, 0.5])),
+        dataclasses.replace(second, logprobs=np.log([1.0, 0.5, 0.25])),
+    )
+    sampled = dataclasses.replace(trajectory(), rows=rows)
+    assert sampled.reply_probabilities() == pytest.approx([0.5, 0.125])
+    half = dataclasses.replace(trajectory(), rows=rows[:1]).reply_probabilities()
+    assert half == pytest.approx([0.5, math.nan], nan_ok=True)
+
+
 def test_outcomes_of_a_group_are_successes() -> None:
     """Graded rewards do not enter: 1 for success and 0 otherwise."""
     group = Group(index=0, task=TASK, trajectories=(trajectory(True), trajectory(False)))

@@ -11,6 +11,11 @@ Facts that no failure reached come first, then facts that few of them reached (`
 failure had. Moves that merely reveal (their results differ in more than the action's own words) never make a fact and
 come last: a lucky discovery does not generalise. Events count only in a success without facts, where the texts give no
 better hold; elsewhere an event of its own was measured to be worth no more than a random turn.
+
+What the policy does anyway cannot have made the difference. Where the environment leaves nothing to chance, the success
+rate before a turn is at least pi(a|s) times that after it, so that the turn is worth at most 1 - pi(a|s).
+``min_alternative`` leaves out what is worth too little by this bound: a fact that failures lack, and that the policy
+establishes whenever it gets so far, was lost earlier.
 """
 
 import re
@@ -93,18 +98,27 @@ class ContrastJudge:
         facts_only: Propose nothing where there is no such fact.
         segments: Most segments of a group; none overlap.
         context: Turns before the named one that belong to its segment, so far as they are valid and not taken.
+        min_alternative: Smallest probability, under the policy that played, of replying otherwise in the named turn;
+            of a turn without tokens nothing is known, and it is not left out.
     """
 
     name = "contrast"
 
     def __init__(
-        self, max_length: int = 4, rare: float = 0.5, facts_only: bool = False, segments: int = 1, context: int = 0
+        self,
+        max_length: int = 4,
+        rare: float = 0.5,
+        facts_only: bool = False,
+        segments: int = 1,
+        context: int = 0,
+        min_alternative: float = 0.0,
     ) -> None:
         self.max_length = max_length
         self.rare = rare
         self.facts_only = facts_only
         self.segments = segments
         self.context = context
+        self.min_alternative = min_alternative
 
     async def propose(self, group: Group, *, seed: int) -> Proposal | NoProposal:
         """The most distinctive turn; ``NoProposal`` when none sets the success apart."""
@@ -145,9 +159,10 @@ class ContrastJudge:
         visited = frozenset().union(*(run.states for run in others))
         events = {(turn.action, turn.result) for failure in failures for turn in failure.turns}
         seen = frozenset().union(*(shown for run in others for shown in run.sights))
+        sure = 1 - success.reply_probabilities() < self.min_alternative
         for t, (turn, following) in enumerate(zip(success.turns, success.turns[1:], strict=False)):
             after = following.state_key
-            if after and (after == turn.state_key or after in visited):
+            if sure[t] or (after and (after == turn.state_key or after in visited)):
                 continue
             if validate_segment(Segment(trajectory=chosen, start=t, end=t), success, self.max_length) is not None:
                 continue

@@ -3,8 +3,10 @@
 import asyncio
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from episodes import TASK, played
 from hypothesis import given
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from prover.judges.contrast import ContrastJudge
 from prover.protocols import Judge
-from prover.records import Group, NoProposal, Proposal, Trajectory, Turn
+from prover.records import Group, NoProposal, Proposal, TokenRow, Trajectory, Turn
 from prover.segments import validate_segment
 
 ROOM = "You are in a room. You see a shelf 1, a desk 1, a sinkbasin 1 and a drawer 1.\n\nYour task is to: {}."
@@ -268,6 +270,29 @@ def test_segments_with_context_do_not_overlap() -> None:
     """A later choice leaves out turns of earlier ones, and a turn inside one is not named again."""
     lost = run(["go to sinkbasin 1", "go to drawer 1"])
     assert named(WON, lost, segments=9, context=3) == [(0, 2), (3, 4)]
+
+
+def test_what_the_policy_does_anyway_is_left_out() -> None:
+    """The mug is taken with probability .9 and cleaned with .4: where .2 must be left to other replies, cleaning is it.
+
+    Turns without tokens stay; a bound that nothing meets leaves no proposal.
+    """
+    lost = run(["go to sinkbasin 1", "go to drawer 1"])
+    taken, cleaned = (2, 2), (4, 4)
+    probabilities = np.array([1.0, 1.0, 0.9, 1.0, 0.4])
+    row = TokenRow(
+        ids=np.arange(5),
+        turn_of_token=np.arange(5),
+        loss_mask=np.ones(5, np.bool_),
+        logprobs=np.log(probabilities),
+        support=(None,) * 5,
+    )
+    sampled = replace(WON, rows=(row,))
+    assert named(sampled, lost, segments=9)[:2] == [taken, cleaned]
+    assert named(sampled, lost, segments=9, min_alternative=0.05)[:2] == [taken, cleaned]
+    assert named(sampled, lost, segments=9, min_alternative=0.2) == [cleaned]
+    assert isinstance(judged(sampled, lost, min_alternative=0.7), NoProposal)
+    assert named(WON, lost, segments=9, min_alternative=0.7) == named(WON, lost, segments=9)
 
 
 @given(RUNS, st.lists(RUNS, min_size=1, max_size=4), st.integers(0, 3), st.integers(1, 4), st.floats(0, 1))
