@@ -36,7 +36,7 @@ class ContrastJudgeConfig(Section):
     """Most segments of a group, the best first; none overlap."""
     context: Annotated[int, Field(ge=0, le=3)] = 0
     """Turns before the named one that belong to its segment, so far as they may be named."""
-    min_alternative: Share = 0.0
+    min_alternative: Share = 0.2
     """Smallest probability of another reply in the named turn: what the policy does anyway makes no difference."""
 
 
@@ -209,7 +209,8 @@ def load_judges(words: Sequence[str], default: JudgeConfig | None = None) -> dic
 
     >>> load_judges(["contrast"])
     {'random_segment': RandomSegmentJudgeConfig(kind='random_segment', max_length=1), 'contrast': \
-ContrastJudgeConfig(kind='contrast', max_length=4, rare=0.5, facts_only=False, segments=1, context=0)}
+ContrastJudgeConfig(kind='contrast', max_length=4, rare=0.5, facts_only=False, segments=1, context=0, \
+min_alternative=0.2)}
     """
     found: dict[str, JudgeConfig] = {default.kind: default} if default and not words else {}
     for word in words:

@@ -13,6 +13,7 @@ import pytest
 from prover import build, cli
 from prover.config import effective_yaml, load_config
 from prover.evaluate import Episode, Evaluation
+from prover.study.plan import load_plan
 from prover.testing import UniformPolicy
 
 _CORRIDOR = ("benchmarks/studies/corridor.yaml", "--records", "benchmarks/studies/corridor.jsonl")
@@ -385,19 +386,33 @@ def test_an_interrupted_diagnosis_says_how_it_goes_on(
     assert re.fullmatch(r"stopped; the same command with --out runs/diagnosis-\S+ goes on\n", capsys.readouterr().err)
 
 
-def test_a_study_shows_stored_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The published figures are those of the published records; tables, records and a curve are left in the folder."""
-    assert run("study", *_CORRIDOR, "--show", "--out", str(tmp_path)) == 0
-    shown = capsys.readouterr().out
-    # Cell by cell: the docs write names in code and columns as narrow as they are.
-    docs = Path("docs/results.md").read_text("utf-8").splitlines()
-    told = {tuple(cell.strip(" `") for cell in line.strip("| ").split("|")) for line in docs}
-    for method in ("grpo", "grpo_budget", "prover", "first_parting"):
-        cells = [tuple(cell.strip() for cell in line.strip("| ").split("|")) for line in shown.splitlines()]
-        (found,) = [cell for cell in cells if cell[:3] == ("plain", method, "8")]
-        assert (method, *found[3:]) in told
-    assert {path.name for path in tmp_path.iterdir()} == {"report.md", "records.jsonl", "plain.svg"}
-    assert (tmp_path / "records.jsonl").read_text() == Path(_CORRIDOR[-1]).read_text()
+@pytest.mark.parametrize("name", ["alfworld", "corridor", "households"])
+def test_a_study_shows_stored_records(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The published figures are those of the published records; tables, records and curves are left in the folder."""
+    plan, records = (f"benchmarks/studies/{name}.{suffix}" for suffix in ("yaml", "jsonl"))
+    assert run("study", plan, "--records", records, "--show", "--out", str(tmp_path)) == 0
+    shown = [_cells(line) for line in capsys.readouterr().out.splitlines()]
+    told = {_cells(line) for line in Path("docs/results.md").read_text("utf-8").splitlines()}
+    starts = [*load_plan(Path(plan)).starts]
+    seeds = str(load_plan(Path(plan)).seeds)
+    results = [row for row in shown if row[2:3] == (seeds,) and row[0] in starts]
+    differences = [
+        row for row in shown if row[3:4] == (seeds,) and row[0] == (starts if not starts[1:] else ["all starts"])[0]
+    ]
+    assert len(results) == len(starts) * len(load_plan(Path(plan)).methods)
+    assert len(differences) > 1
+    # The docs name a start where there are several, and never the number of seeds, which is said above the table.
+    for row in results:
+        assert (*row[:2][-len(starts) :], *row[3:]) in told
+    for row in differences:
+        assert (*row[1:3], *row[4:]) in told
+    assert {path.name for path in tmp_path.iterdir()} == {"report.md", "records.jsonl", *(f"{s}.svg" for s in starts)}
+    assert (tmp_path / "records.jsonl").read_text() == Path(records).read_text()
+
+
+def _cells(line: str) -> tuple[str, ...]:
+    """Of a row of a table: the docs write names in code and columns as narrow as they are."""
+    return tuple(cell.strip(" `") for cell in line.strip("| ").split("|"))
 
 
 def test_a_study_draws_no_curves_without_matplotlib(

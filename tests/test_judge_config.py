@@ -107,7 +107,7 @@ def test_mistakes_in_judges_are_named(tmp_path: Path) -> None:
 
 
 def test_segments_of_contrast_have_bounds() -> None:
-    """As before unless asked otherwise: one segment of one turn; context makes at most four turns of it."""
+    """One segment of one turn; context makes at most four turns of it."""
     assert ContrastJudgeConfig().model_dump() == {
         "kind": "contrast",
         "max_length": 4,
@@ -115,7 +115,7 @@ def test_segments_of_contrast_have_bounds() -> None:
         "facts_only": False,
         "segments": 1,
         "context": 0,
-        "min_alternative": 0.0,
+        "min_alternative": 0.2,
     }
     for key, value in (("rare", 1.5), ("segments", 0), ("context", 4)):
         with pytest.raises(ConfigError, match=rf"judge\.{key}"):

@@ -34,8 +34,6 @@ _TASKS = (1 << 16) + 1
 """Seed path of the order of tasks, so that they are not those of a training run's first updates."""
 UNREACHED = "unreached fact"
 """The contrast judge where it names a fact that no failure reached."""
-UNDECIDED = "undecided turn"
-"""The contrast judge where it names a turn in which the policy does otherwise at least once in five times."""
 _NOT_SINGLE = ("none", "every_turn")
 """Judges that point at nothing or at everything."""
 
@@ -65,7 +63,6 @@ def sections(config: RunConfig) -> dict[str, JudgeConfig]:
     )
     found = {section.kind: section for section in shipped}
     found[UNREACHED] = ContrastJudgeConfig(rare=0.0, facts_only=True)
-    found[UNDECIDED] = ContrastJudgeConfig(min_alternative=0.2)
     if hasattr(build.env_factory(config.env).target(), "expert"):
         found["expert"] = ExpertJudgeConfig()
     return found if config.judge.kind in _NOT_SINGLE else found | {config.judge.kind: config.judge}

@@ -111,7 +111,7 @@ class ContrastJudge:
         facts_only: bool = False,
         segments: int = 1,
         context: int = 0,
-        min_alternative: float = 0.0,
+        min_alternative: float = 0.2,
     ) -> None:
         self.max_length = max_length
         self.rare = rare

@@ -32,16 +32,7 @@ def test_a_diagnosis_tells_all_that_it_promises(whole: tuple[Summary, Path]) -> 
     assert (found.batches, found.groups, found.judge, found.judged) == (3, 12, "contrast", True)
     assert found.values
     assert found.pivotality is not None
-    names = [
-        "contrast",
-        "random_segment",
-        "entropy",
-        "divergence",
-        "anchor",
-        "fixed",
-        "unreached fact",
-        "undecided turn",
-    ]
+    names = ["contrast", "random_segment", "entropy", "divergence", "anchor", "fixed", "unreached fact"]
     assert [one.name for one in found.selectors] == names
     assert found.grpo is not None
     assert {one.rule for one in found.gains} >= {"as configured", "gigpo", "contrast", "contrast, signed", "best turn"}
@@ -95,16 +86,15 @@ def test_the_judge_of_the_config_is_among_the_selectors(line_policy: Path) -> No
     """With its own settings in the place of the shipped ones; one that names everything is no selector."""
     mine = sections(config(line_policy, "judge.kind=divergence", "judge.which=first"))
     assert mine["divergence"].model_dump() == {"kind": "divergence", "which": "first"}
-    assert len(mine) == 8
+    assert len(mine) == 7
     own = sections(config(line_policy, "judge.kind=module:Judge"))
     assert [*own][-1] == "module:Judge"
-    assert len(sections(config(line_policy, "judge.kind=every_turn"))) == 8
+    assert len(sections(config(line_policy, "judge.kind=every_turn"))) == 7
 
 
 def test_references_are_among_the_selectors(line_policy: Path) -> None:
-    """Facts that no failure reached, undecided turns, and the expert where the environment has one."""
+    """Facts that no failure reached, and the expert where the environment has one."""
     found = sections(load_config(None, ["env.kind=alfworld", f"policy.path={line_policy}"]))
-    assert [*found][-3:] == ["unreached fact", "undecided turn", "expert"]
+    assert [*found][-2:] == ["unreached fact", "expert"]
     assert found["unreached fact"] == ContrastJudgeConfig(rare=0.0, facts_only=True)
-    assert found["undecided turn"] == ContrastJudgeConfig(min_alternative=0.2)
     assert "expert" not in sections(config(line_policy))
