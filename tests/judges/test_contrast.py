@@ -273,7 +273,7 @@ def test_segments_with_context_do_not_overlap() -> None:
 
 
 def test_what_the_policy_does_anyway_is_left_out() -> None:
-    """The mug is taken with probability .9 and cleaned with .4: where .2 must be left to other replies, as by default, cleaning is it.
+    """The mug is taken with probability .9 and cleaned with .4: by default cleaning is it.
 
     Turns without tokens stay; a bound that nothing meets leaves no proposal.
     """
