@@ -23,11 +23,14 @@ THIRD_PARTY = Path(__file__).parents[1] / "third_party"
 
 SLOW = """
 import time
+from pathlib import Path
 from prover.testing import LineEnv
 
 class Slow(LineEnv):
     def reset(self, **options):
         time.sleep(0.3)
+        while Path("hold").exists() and Path("started.txt").exists() and len(open("started.txt").readlines()) > 4:
+            time.sleep(0.02)
         with open("started.txt", "a") as file:
             file.write(options["options"]["task"] + "\\n")
         return super().reset(**options)
@@ -174,6 +177,7 @@ def test_workers_of_xdist_share_one_folder(walks: Path) -> None:
 def test_an_interrupted_suite_goes_on_without_repeating_a_task(walks: Path, end: signal.Signals) -> None:
     """Whether it is asked to stop or killed; one task may have been under way, no other is played twice."""
     words = ("--suite", "walk_slow", "--policy", "random")
+    (walks / "hold").touch()  # No more than five tasks are started, however late the signal comes.
     running = subprocess.Popen(
         command(*words), cwd=walks, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     )
@@ -182,6 +186,7 @@ def test_an_interrupted_suite_goes_on_without_repeating_a_task(walks: Path, end:
         time.sleep(0.05)
     running.send_signal(end)
     shown = running.communicate(timeout=60)[0]
+    (walks / "hold").unlink()
     n = len(started(walks))
     assert 3 < n < 9, shown
     if end is signal.SIGINT:

@@ -341,7 +341,7 @@ def test_nothing_is_lost_under_load(tmp_path: Path, dialect: Dialect) -> None:
         return answers
 
     with FaultyServer(tmp_path, passages, dialect) as server, ThreadPoolExecutor(64) as threads:
-        remote = HttpRetriever(server.url, dialect=dialect, read_s=0.5, retries=99, pause_s=0.05, longest_pause_s=0.3)
+        remote = HttpRetriever(server.url, dialect=dialect, read_s=0.5, retries=999, pause_s=0.05, longest_pause_s=0.3)
         episodes = [threads.submit(episode, number) for number in range(64)]
         for _ in range(100):
             assert done.acquire(timeout=60)
