@@ -28,9 +28,8 @@ from prover.testing import LineEnv
 
 class Slow(LineEnv):
     def reset(self, **options):
-        time.sleep(0.3)
-        while Path("hold").exists() and Path("started.txt").exists() and len(open("started.txt").readlines()) > 4:
-            time.sleep(0.02)
+        many = Path("started.txt").exists() and len(Path("started.txt").read_text().split()) > 4
+        time.sleep(5.0 if many and Path("slower").exists() else 0.3)
         with open("started.txt", "a") as file:
             file.write(options["options"]["task"] + "\\n")
         return super().reset(**options)
@@ -177,7 +176,7 @@ def test_workers_of_xdist_share_one_folder(walks: Path) -> None:
 def test_an_interrupted_suite_goes_on_without_repeating_a_task(walks: Path, end: signal.Signals) -> None:
     """Whether it is asked to stop or killed; one task may have been under way, no other is played twice."""
     words = ("--suite", "walk_slow", "--policy", "random")
-    (walks / "hold").touch()  # No more than five tasks are started, however late the signal comes.
+    (walks / "slower").touch()  # After five tasks there is time for a signal that comes late.
     running = subprocess.Popen(
         command(*words), cwd=walks, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     )
@@ -186,7 +185,7 @@ def test_an_interrupted_suite_goes_on_without_repeating_a_task(walks: Path, end:
         time.sleep(0.05)
     running.send_signal(end)
     shown = running.communicate(timeout=60)[0]
-    (walks / "hold").unlink()
+    (walks / "slower").unlink()
     n = len(started(walks))
     assert 3 < n < 9, shown
     if end is signal.SIGINT:
