@@ -4,14 +4,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from prover.diagnosis.book import Batch, Named
-from prover.diagnosis.survey import Course, State
-from prover.records import Arm, Segment
+from prover.diagnosis.survey import Course, Outcome, State
+from prover.records import Segment
 
 
 def states(successes: Sequence[int], n: int, turns: int = 0) -> tuple[State, ...]:
-    """One state per number of successes out of n, and the known success at the end."""
-    found = [State(arm=Arm(successes=s, n=n), turns=turns, tokens=2 * turns) for s in successes]
-    return (*found, State(arm=Arm(successes=1, n=1, known=True)))
+    """One state per number of successes out of n, which come first, and the known success at the end.
+
+    All turns of a state are those of its first continuation.
+    """
+    spent = [(turns, 2 * turns)] + [(0, 0)] * (n - 1)
+    found = [State(outcomes=tuple(Outcome(k < s, 0.0, *spent[k]) for k in range(n))) for s in successes]
+    return (*found, State(outcomes=(Outcome(True, 0.0, 0, 0),), known=True))
 
 
 def course(

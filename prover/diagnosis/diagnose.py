@@ -11,6 +11,7 @@ from prover.config import RunConfig, effective_yaml
 from prover.diagnosis.book import Batch, Book
 from prover.diagnosis.figures import Summary, summary
 from prover.diagnosis.probe import Probe, recording
+from prover.diagnosis.rules import Rules
 from prover.errors import ConfigError
 from prover.judge_config import (
     AnchorJudgeConfig,
@@ -34,6 +35,8 @@ _TASKS = (1 << 16) + 1
 """Seed path of the order of tasks, so that they are not those of a training run's first updates."""
 UNREACHED = "unreached fact"
 """The contrast judge where it names a fact that no failure reached."""
+TWO = "two segments"
+"""The contrast judge of the config where it may name two segments of a group."""
 _NOT_SINGLE = ("none", "every_turn")
 """Judges that point at nothing or at everything."""
 
@@ -65,7 +68,22 @@ def sections(config: RunConfig) -> dict[str, JudgeConfig]:
     found[UNREACHED] = ContrastJudgeConfig(rare=0.0, facts_only=True)
     if hasattr(build.env_factory(config.env).target(), "expert"):
         found["expert"] = ExpertJudgeConfig()
-    return found if config.judge.kind in _NOT_SINGLE else found | {config.judge.kind: config.judge}
+    if config.judge.kind not in _NOT_SINGLE:
+        found[config.judge.kind] = config.judge
+    if isinstance(config.judge, ContrastJudgeConfig) and config.judge.segments == 1:
+        found[TWO] = config.judge.model_copy(update={"segments": 2})
+    return found
+
+
+def rules(config: RunConfig) -> Rules:
+    """What is compared."""
+    names = tuple(sections(config))
+    return Rules(
+        selectors=names,
+        judge=config.judge.kind if config.judge.kind in names else None,
+        continuations=config.verify.continuations,
+        eligible_max=min(config.verify.eligible_max, config.rollout.group_size - 1),
+    )
 
 
 def diagnose(plan: Diagnosis, watch: Watcher = lambda done, batches: None) -> Summary:
@@ -87,15 +105,12 @@ def diagnose(plan: Diagnosis, watch: Watcher = lambda done, batches: None) -> Su
     if missing:
         asyncio.run(_sample(config, book, done, missing, plan, watch))
     wanted = range(plan.batches)
-    names = [*sections(config)]
     found = summary(
         [done[number] for number in wanted],
         book.gradients(wanted),
-        names,
-        config.judge.kind if config.judge.kind in names else None,
+        rules(config),
         judged=config.judged,
         group_size=config.rollout.group_size,
-        continuations=config.verify.continuations,
     )
     found.save(plan.out / "summary.json")
     return found
@@ -122,7 +137,7 @@ async def _sample(
             policy=policy,
             rollout=rollout,
             selectors=judges,
-            judge=config.judge.kind if config.judge.kind in judges else None,
+            rules=rules(config),
             stream=TaskStream(tasks=tasks, seed=derive(config.seed, _TASKS)),
             # At the policy that it is measured against, the KL term has no gradient.
             update=PolicyUpdate(

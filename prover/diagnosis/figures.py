@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from prover.diagnosis.book import Batch, Named
 from prover.diagnosis.gains import LEAST, Gain, Products, jackknife, relative_gain
-from prover.diagnosis.rules import GRPO, compared, part_names
+from prover.diagnosis.rules import GRPO, Rules
 from prover.diagnosis.survey import FIRST, SECOND, Course
 from prover.estimates import MeanInterval, clustered_mean, wilson
 from prover.records import Segment
@@ -115,28 +115,24 @@ class Summary:
 def summary(
     batches: Sequence[Batch],
     gradients: Sequence[NDArray[np.float32]],
-    selectors: Sequence[str],
-    judge: str | None,
+    rules: Rules,
     *,
     judged: bool,
     group_size: int,
-    continuations: int,
 ) -> Summary:
     """Everything that can be said of the batches.
 
     Args:
         batches: Their records, at least one.
-        gradients: Of each batch, shape (I, P), by ``rules.part_names``.
-        selectors: Names of the selectors.
-        judge: That of the config, if it is one of them.
-        judged: Whether the config's method asks it.
+        gradients: Of each batch, shape (I, P), by ``rules.parts()``.
+        rules: What is compared.
+        judged: Whether the config's method asks its judge.
         group_size: Members of a group.
-        continuations: K.
     """
     sizes = Counter(successes for batch in batches for successes in batch.successes)
     n_groups, turns = sizes.total(), sum(batch.turns for batch in batches)
     chosen = [course for batch in batches for course in batch.courses[: batch.chosen]]
-    grpo, gains = _gains(batches, gradients, selectors, judge)
+    grpo, gains = _gains(batches, gradients, rules)
     rates = [
         (task, successes / size)
         for batch in batches
@@ -149,8 +145,8 @@ def summary(
         batches=len(batches),
         groups=n_groups,
         group_size=group_size,
-        continuations=continuations,
-        judge=judge,
+        continuations=rules.continuations,
+        judge=rules.judge,
         judged=judged,
         success=success,
         invalid_share=sum(batch.invalid for batch in batches) / max(turns, 1),
@@ -160,7 +156,7 @@ def summary(
         unmeasured=tuple(reason for batch in batches for reason in batch.unmeasured),
         values=_values(chosen),
         pivotality=_pivotality(chosen),
-        selectors=tuple(_selector(name, batches, turns) for name in selectors),
+        selectors=tuple(_selector(name, batches, turns) for name in rules.selectors),
         grpo=grpo,
         gains=gains,
         cpu_seconds=sum(batch.cpu_seconds for batch in batches),
@@ -232,17 +228,18 @@ def _over_random(measured: Iterable[tuple[Course, Segment]]) -> list[tuple[str, 
 
 
 def _gains(
-    batches: Sequence[Batch], gradients: Sequence[NDArray[np.float32]], selectors: Sequence[str], judge: str | None
+    batches: Sequence[Batch], gradients: Sequence[NDArray[np.float32]], rules: Rules
 ) -> tuple[MeanInterval | None, tuple[Gain, ...]]:
     if len(batches) < LEAST:
         return None, ()
-    names = part_names(selectors, judge)
+    names = rules.parts()
     products = Products.of(gradients)
     unit = dict(zip(names, np.eye(len(names)), strict=True))
     grpo, turns = products.direction(unit[GRPO]), sum(batch.turns for batch in batches)
     gains = []
-    for one in compared(selectors, judge):
-        direction = products.direction(unit[GRPO] + (1.0 if one.weight is None else one.weight) * unit[one.part])
+    for one in rules.compared():
+        weights = unit[GRPO] + (1.0 if one.weight is None else one.weight) * unit[one.part]
+        direction = products.direction(weights if one.plus is None else weights + unit[one.plus])
         extra = sum(batch.costs[one.part] for batch in batches) / max(turns, 1)
         gains.append(
             Gain(

@@ -12,9 +12,9 @@ from prover.attribution import INELIGIBLE, Attribution, Verdict
 from prover.branch import Branch
 from prover.config import RunConfig
 from prover.credit import CreditRule
-from prover.diagnosis import rules
 from prover.diagnosis.book import Batch, Named
 from prover.diagnosis.gradients import gradient
+from prover.diagnosis.rules import BEST, CONFIGURED, CONTINUED, EVERY, Rules, best_turns, every_turn, judged, parts
 from prover.diagnosis.survey import FIRST, SECOND, Course, Surveyor, turns_of
 from prover.errors import EnvError, SnapshotError
 from prover.journal import rollout_metrics
@@ -40,8 +40,8 @@ class Probe:
     policy: TrainablePolicy
     rollout: Rollout
     selectors: Mapping[str, Judge]
-    judge: str | None
-    """The selector that the config names; None where it names none that points at single segments."""
+    rules: Rules
+    """What is compared."""
     stream: TaskStream
     update: PolicyUpdate
 
@@ -57,7 +57,7 @@ class Probe:
         groups = await self.rollout.groups(tasks, config.rollout.group_size, seed=derive(seed, _ROLLOUT))
         check_failure_share(groups, config.rollout.max_failure_share)
         surveyor = Surveyor(
-            branch=Branch(rollout=self.rollout, restore_rng=config.verify.restore_rng),
+            branch=Branch(rollout=self.rollout, restore_rng=config.verify.restore_rng, keep_rows=True),
             continuations=config.verify.continuations,
             seed=derive(seed, _SURVEY),
         )
@@ -67,12 +67,11 @@ class Probe:
             self._verdicts(surveyor, groups, derive(seed, _JUDGES)),
         )
         courses = [course for course in chosen if isinstance(course, Course)]
-        made = rules.parts(config, groups, courses, verdicts, self.judge)
-        names = rules.part_names([*self.selectors], self.judge)
-        gradients = np.stack([gradient(self.update, made[name]) for name in names])
+        every = [*courses, *(course for course in await surveyor.surveyed() if course not in courses)]
+        made = parts(config, self.rules, groups, every, len(courses), verdicts)
+        gradients = np.stack([gradient(self.update, made[name]) for name in self.rules.parts()])
         # Kept prefixes would change the rounding of the next batch, depending on where the last call stopped.
         self.policy.forget()
-        others = [course for course in await surveyor.surveyed() if course not in courses]
         metrics = rollout_metrics(groups)
         batch = Batch(
             batch=number,
@@ -82,10 +81,10 @@ class Probe:
             eligible=tuple(group.index for group in eligible),
             turns=metrics["turns"],
             invalid=metrics["invalid_turns"],
-            courses=(*courses, *others),
+            courses=tuple(every),
             chosen=len(courses),
             named=tuple(_named(name, verdict) for name, found in verdicts.items() for verdict in found),
-            costs=self._costs([*courses, *others], courses, verdicts),
+            costs=self._costs(groups, every, len(courses), verdicts),
             unmeasured=tuple(reason for reason in chosen if isinstance(reason, str)),
             cpu_seconds=time.process_time() - start,
         )
@@ -112,21 +111,29 @@ class Probe:
         return found
 
     def _costs(
-        self, every: Sequence[Course], chosen: Sequence[Course], verdicts: Mapping[str, Sequence[Verdict]]
+        self,
+        groups: Sequence[Group],
+        courses: Sequence[Course],
+        chosen: int,
+        verdicts: Mapping[str, Sequence[Verdict]],
     ) -> dict[str, int]:
         """Turns of continuations by part."""
 
-        def cost(found: Sequence[Verdict], which: int = FIRST) -> int:
+        def cost(found: Sequence[Verdict], which: int = FIRST, first: int | None = None) -> int:
             places = [(v.group, v.proposal.segment) for v in found if v.estimate is not None and v.proposal is not None]
-            return turns_of(every, places, which)
+            return turns_of(courses, places, which, first)
 
-        costs = dict.fromkeys(rules.part_names([*self.selectors], self.judge), 0)
+        costs = dict.fromkeys(self.rules.parts(), 0)
         costs |= {name: cost(found) for name, found in verdicts.items()}
-        if self.judge is not None:
-            costs |= {name: costs[self.judge] for name in costs if name.startswith(f"{self.judge}, ")}
-            costs[rules.CONFIGURED] = costs[self.judge] if self.config.judged else 0
-        costs[rules.BEST] = cost(rules.best_turns(chosen), SECOND)
-        costs[rules.EVERY] = cost(rules.every_turn(chosen))
+        for variant in self.rules.variants():
+            if not variant.credits_alike:
+                found = judged(verdicts, self.rules, variant, groups, courses)
+                costs[self.rules.named(variant)] = cost(found, first=variant.first)
+        if (judge := self.rules.judge) is not None:
+            costs[CONTINUED] = costs[judge]
+            costs[CONFIGURED] = costs[judge] if self.config.judged else 0
+        costs[BEST] = cost(best_turns(courses[:chosen]), SECOND)
+        costs[EVERY] = cost(every_turn(courses[:chosen]))
         return costs
 
 

@@ -14,19 +14,46 @@ from prover.config import AdvantageConfig, RunConfig
 from prover.credit import CreditRule
 from prover.diagnosis.survey import FIRST, SECOND, Course
 from prover.methods import METHODS
-from prover.objective import TrainRow
+from prover.objective import Aggregation, TrainRow, row_weights
 from prover.records import Credit, Estimate, Group, Proposal, Segment
 
 GRPO = "grpo"
 GIGPO = "gigpo"
+DIVIDED = "advantage.std ddof1"
+"""GRPO with advantages that are divided by the group's standard deviation."""
 BEST = "best turn"
 """The turn of the success with the largest difference in the first pass; a reference of aim, not a judge."""
 EVERY = "every turn"
 """All turns of the success, signed."""
 CONFIGURED = "as configured"
-WEIGHTS = (1.0, 4.0, 8.0)
+CONTINUED = "train_continuations"
+"""What training on the continuations of the config's judge adds."""
+WEIGHTS = (1.0, 4.0, 8.0, 16.0)
 """Lambdas that are compared."""
-_VARIANTS = ("signed", "centred", "shared")
+_GAINS = CreditRule()
+_SIGNED = CreditRule(sign="signed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """Something else that can be made of the segments that the config's judge names."""
+
+    name: str
+    """What has to be set for it."""
+    rule: CreditRule = _GAINS
+    centred: bool = False
+    shared: bool = False
+    first: int | None = None
+    """Continuations per state that are looked at; None for all."""
+    most: int | None = None
+    """Successes of a group up to which it counts; None for all eligible ones."""
+    plus: str | None = None
+    """A part that is added once, whatever lambda is."""
+
+    @property
+    def credits_alike(self) -> bool:
+        """Whether it only adds a part, so that its credits are those of the judge's plain rule."""
+        return replace(self, name="", plus=None) == Variant(name="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,41 +64,82 @@ class Compared:
     weight: float | None
     """lambda; None where the part is a rule as it is."""
     part: str
+    plus: str | None = None
+    """A part that is added once."""
 
 
-def part_names(selectors: Sequence[str], judge: str | None) -> list[str]:
-    """Names of the gradients of a batch, GRPO's first.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """All that a diagnosis compares."""
 
-    Args:
-        selectors: Who points.
-        judge: The one of them that variants of the rule are made with; None where there is none.
-    """
-    variants = [] if judge is None else [f"{judge}, {variant}" for variant in _VARIANTS]
-    return [GRPO, GIGPO, *selectors, *variants, BEST, EVERY, CONFIGURED]
+    selectors: tuple[str, ...]
+    """Who points."""
+    judge: str | None
+    """The one of them that variants are made with; None where there is none."""
+    continuations: int
+    """K, per state."""
+    eligible_max: int
+    """Successes of a group up to which it is judged."""
 
+    def variants(self) -> list[Variant]:
+        """How large, how sure, how many: what can be made of the segments of the config's judge."""
+        if self.judge is None:
+            return []
+        return [
+            Variant(name="signed", rule=_SIGNED),
+            Variant(name="centred", rule=_SIGNED, centred=True),
+            Variant(name="shared", shared=True),
+            Variant(name="min_delta .25", rule=CreditRule(min_delta=0.25)),
+            Variant(name="min_z 1", rule=CreditRule(min_z=1.0)),
+            Variant(name="tau .9", rule=CreditRule(tau=0.9)),
+            Variant(name="normalised", rule=CreditRule(std="ddof1"), plus=DIVIDED),
+            *(Variant(name=f"continuations {k}", first=k) for k in (1, 2, 4, 8) if k < self.continuations),
+            *(Variant(name=f"eligible_max {most}", most=most) for most in (1, 3) if most < self.eligible_max),
+            Variant(name="omega 1", plus=GIGPO),
+            Variant(name=CONTINUED, plus=CONTINUED),
+        ]
 
-def compared(selectors: Sequence[str], judge: str | None) -> list[Compared]:
-    """All rules but GRPO, in the order in which they are shown."""
-    _, gigpo, *credits, configured = part_names(selectors, judge)
-    whole = [Compared(name=name, weight=None, part=name) for name in (configured, gigpo)]
-    return whole + [Compared(name=name, weight=weight, part=name) for name in credits for weight in WEIGHTS]
+    def named(self, variant: Variant) -> str:
+        """The part of a variant."""
+        return f"{self.judge}, {variant.name}"
+
+    def parts(self) -> list[str]:
+        """Names of the gradients of a batch, GRPO's first."""
+        own = [self.named(variant) for variant in self.variants() if not variant.credits_alike]
+        continued = [] if self.judge is None else [CONTINUED]
+        return [GRPO, GIGPO, DIVIDED, *self.selectors, *own, *continued, BEST, EVERY, CONFIGURED]
+
+    def compared(self) -> list[Compared]:
+        """All rules but GRPO, in the order in which they are shown; those of the judge last."""
+        found = [Compared(name=name, weight=None, part=name) for name in (CONFIGURED, GIGPO, DIVIDED)]
+        credits: list[tuple[str, str, str | None]] = [(name, name, None) for name in (*self.selectors, BEST, EVERY)]
+        for variant in self.variants():
+            part = str(self.judge) if variant.credits_alike else self.named(variant)
+            credits.append((self.named(variant), part, variant.plus))
+        return found + [
+            Compared(name=name, weight=weight, part=part, plus=plus)
+            for name, part, plus in credits
+            for weight in WEIGHTS
+        ]
 
 
 def parts(
     config: RunConfig,
+    rules: Rules,
     groups: Sequence[Group],
     courses: Sequence[Course],
+    chosen: int,
     verdicts: Mapping[str, Sequence[Verdict]],
-    judge: str | None,
 ) -> dict[str, list[TrainRow]]:
     """All rows of a batch by part: with GRPO's advantages, and with what each part adds to them at lambda 1.
 
     Args:
         config: Says what is made ``as configured``.
+        rules: What is compared.
         groups: The batch.
-        courses: The chosen success of each eligible group that was surveyed.
+        courses: All runs that were surveyed; the chosen success of each eligible group first.
+        chosen: How many are chosen ones.
         verdicts: What was measured of each selector's segments.
-        judge: As in ``part_names``.
     """
     grpo = AdvantageConfig(**METHODS[GRPO]["advantage"])
     base = training_rows(groups, [], grpo)
@@ -88,19 +156,25 @@ def parts(
         rows = training_rows(groups, earned, settings, centred=centred, shared=shared)
         return [
             replace(row, advantages_T=row.advantages_T - under.advantages_T)
-            for row, under in zip(rows, base, strict=True)
+            for row, under in zip((row for row in rows if not row.continued), base, strict=True)
         ]
 
-    gains, signed = CreditRule(), CreditRule(sign="signed")
-    made = {GRPO: base, GIGPO: added([], gains, AdvantageConfig(**METHODS[GIGPO]["advantage"]))}
-    made |= {name: added(found, gains) for name, found in verdicts.items()}
-    if judge is not None:
-        found = verdicts[judge]
-        variants = (added(found, signed), added(found, signed, centred=True), added(found, gains, shared=True))
-        made |= {f"{judge}, {name}": rows for name, rows in zip(_VARIANTS, variants, strict=True)}
-    made[BEST] = added(best_turns(courses), gains)
-    made[EVERY] = added(every_turn(courses), signed)
-    mine = verdicts[judge] if judge is not None and config.judged else []
+    made = {
+        GRPO: base,
+        GIGPO: added([], _GAINS, AdvantageConfig(**METHODS[GIGPO]["advantage"])),
+        DIVIDED: added([], _GAINS, grpo.model_copy(update={"std": "ddof1"})),
+    }
+    made |= {name: added(found, _GAINS) for name, found in verdicts.items()}
+    for variant in rules.variants():
+        if not variant.credits_alike:
+            found = judged(verdicts, rules, variant, groups, courses)
+            made[rules.named(variant)] = added(found, variant.rule, centred=variant.centred, shared=variant.shared)
+    own = verdicts[rules.judge] if rules.judge is not None else []
+    if rules.judge is not None:
+        made[CONTINUED] = _continued(added([], _GAINS), own, groups, grpo, config.optim.aggregation)
+    made[BEST] = added(best_turns(courses[:chosen]), _GAINS)
+    made[EVERY] = added(every_turn(courses[:chosen]), _SIGNED)
+    mine = own if config.judged else []
     made[CONFIGURED] = added(
         mine,
         stage.credit_rule(config),
@@ -108,7 +182,31 @@ def parts(
         centred=config.credit.centred,
         shared=config.credit.shared,
     )
+    if config.verify.train_continuations:
+        made[CONFIGURED] = _continued(made[CONFIGURED], mine, groups, config.advantage, config.optim.aggregation)
     return made
+
+
+def judged(
+    verdicts: Mapping[str, Sequence[Verdict]],
+    rules: Rules,
+    variant: Variant,
+    groups: Sequence[Group],
+    courses: Sequence[Course],
+) -> list[Verdict]:
+    """What a variant would have measured of the segments of the config's judge."""
+    wins = {group.index: group.n_success for group in groups}
+    of_run = {(course.group, course.trajectory): course for course in courses}
+    found = []
+    for verdict in verdicts[rules.judge] if rules.judge is not None else ():
+        if variant.most is not None and wins[verdict.group] > variant.most:
+            continue
+        if variant.first is not None and verdict.estimate is not None and verdict.proposal is not None:
+            segment = verdict.proposal.segment
+            fewer = of_run[verdict.group, segment.trajectory].estimate(segment, FIRST, variant.first)
+            verdict = replace(verdict, estimate=fewer)
+        found.append(verdict)
+    return found
 
 
 def best_turns(courses: Sequence[Course]) -> list[Verdict]:
@@ -130,6 +228,22 @@ def _measured(course: Course, segment: Segment, name: str, which: int) -> Verdic
     proposal = Proposal(segment=segment, reason="", judge=name)
     estimate = course.estimate(segment, which)
     return Verdict(group=course.group, outcome="measured", proposal=proposal, estimate=estimate)
+
+
+def _continued(
+    rows: Sequence[TrainRow],
+    verdicts: Sequence[Verdict],
+    groups: Sequence[Group],
+    settings: AdvantageConfig,
+    aggregation: Aggregation,
+) -> list[TrainRow]:
+    """What is added to GRPO's rows, and the continuations that are trained on beside them.
+
+    In a run each row then counts less. Here all are scaled up by as much, so that the gradient can be added to GRPO's.
+    """
+    together = [*rows, *(row for row in training_rows(groups, verdicts, settings) if row.continued)]
+    times = float(row_weights(rows, aggregation, horizon=1)[0] / row_weights(together, aggregation, horizon=1)[0])
+    return [replace(row, advantages_T=times * row.advantages_T) for row in together]
 
 
 def _credited(verdicts: Sequence[Verdict], rule: CreditRule, groups: Sequence[Group]) -> list[Verdict]:

@@ -7,9 +7,9 @@ so that a choice cannot profit from its own luck.
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from prover.branch import Branch
 from prover.errors import EnvError
@@ -22,14 +22,49 @@ _ENV_PATH = 1 << 20
 """Index in the seed path of the environment's seeds; lower ones are the sampling seeds of the states."""
 
 
+class Outcome(NamedTuple):
+    """How one continuation ended: of a ``Continuation`` what is written down."""
+
+    success: bool
+    reward: float
+    turns: int
+    tokens: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """Continuations from one state, in one pass."""
 
-    arm: Arm
-    turns: int = 0
-    """Environment turns that they took."""
-    tokens: int = 0
+    outcomes: tuple[Outcome, ...]
+    """Of those that finished, in the order of their seeds; how the episode ended, after the last turn."""
+    failures: int = 0
+    known: bool = False
+    """Nothing was continued: the episode had ended."""
+
+    @property
+    def arm(self) -> Arm:
+        """What a verifier would have counted."""
+        return Arm(
+            successes=sum(one.success for one in self.outcomes),
+            n=len(self.outcomes),
+            failures=self.failures,
+            mean_reward=0.0 if self.known else fmean(one.reward for one in self.outcomes),
+            known=self.known,
+        )
+
+    @property
+    def turns(self) -> int:
+        """Environment turns that they took."""
+        return sum(one.turns for one in self.outcomes)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that the policy sampled in them."""
+        return sum(one.tokens for one in self.outcomes)
+
+    def first(self, number: int | None) -> "State":
+        """With fewer continuations: the first ones that finished; None for all."""
+        return self if number is None else State(outcomes=self.outcomes[:number], known=self.known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +93,9 @@ class Course:
         arms = [self.passes[which][turn].arm for which in passes]
         return sum(arm.successes for arm in arms) / sum(arm.n for arm in arms)
 
-    def estimate(self, segment: Segment, which: int = FIRST) -> Estimate:
-        """What a verifier with the continuations of one pass would have measured."""
-        before, after = (self.passes[which][turn] for turn in (segment.start, segment.end + 1))
+    def estimate(self, segment: Segment, which: int = FIRST, first: int | None = None) -> Estimate:
+        """What a verifier with the continuations of one pass, or the first of them, would have measured."""
+        before, after = (self.passes[which][turn].first(first) for turn in (segment.start, segment.end + 1))
         return Estimate(
             before=before.arm,
             after=after.arm,
@@ -95,7 +130,8 @@ class Course:
     def of_record(cls, record: Mapping[str, Any]) -> "Course":
         """Back from what ``asdict`` made of it, by way of JSON."""
         passes = tuple(
-            tuple(State(**{**state, "arm": Arm(**state["arm"])}) for state in states) for states in record["passes"]
+            tuple(State(**{**one, "outcomes": tuple(Outcome(*ended) for ended in one["outcomes"])}) for one in states)
+            for states in record["passes"]
         )
         lists = {name: tuple(record[name]) for name in ("usable", "rewards")}
         return cls(**{**record, **lists, "passes": passes})
@@ -114,6 +150,8 @@ class Surveyor:
     """K, per state in the first pass."""
     seed: int
     _courses: dict[tuple[int, int], asyncio.Task[Course]] = field(default_factory=dict)
+    _played: dict[tuple[int, int, int], tuple[Continuation, ...]] = field(default_factory=dict)
+    """Of the first pass by group, run and turn, where the branch keeps what is sampled."""
 
     async def course(self, group: Group, trajectory: int) -> Course:
         """The survey of one run.
@@ -132,8 +170,17 @@ class Surveyor:
         return (await self.course(group, proposal.segment.trajectory)).estimate(proposal.segment)
 
     async def verify_all(self, proposals: Sequence[Proposal], group: Group, *, seed: int) -> list[Estimate]:
-        """The estimates of several segments."""
-        return [await self.verify(proposal, group, seed=seed) for proposal in proposals]
+        """The estimates of several segments; continuations from a state that they share are those of the first."""
+        found: list[Estimate] = []
+        given: set[tuple[int, int, int]] = set()
+        for proposal in proposals:
+            segment = proposal.segment
+            estimate = await self.verify(proposal, group, seed=seed)
+            ends = [(group.index, segment.trajectory, turn) for turn in (segment.start, segment.end + 1)]
+            played = tuple(self._played[end] for end in ends if end in self._played and end not in given)
+            given.update(ends)
+            found.append(replace(estimate, played=played))
+        return found
 
     async def surveyed(self) -> list[Course]:
         """All runs that could be surveyed so far, in the order of groups and members."""
@@ -147,7 +194,7 @@ class Surveyor:
         states = await asyncio.gather(
             *(self._state(run, group.index, index, turn, which) for which in BOTH for turn in range(run.n_turns))
         )
-        last = State(arm=Arm(successes=int(run.success), n=1, known=True))
+        last = State(outcomes=(Outcome(run.success, 0.0, 0, 0),), known=True)
         return Course(
             group=group.index,
             task=group.task.id,
@@ -176,27 +223,27 @@ class Surveyor:
                 f"expected at least one of {len(found)} continuations of task {run.task.id!r} to finish, got none; the "
                 f"first failed with {failed[0].cause} in {failed[0].where}: {failed[0].summary}"
             )
-        arm = Arm(
-            successes=sum(one.success for one in done),
-            n=len(done),
-            failures=len(failed),
-            mean_reward=fmean(one.reward for one in done),
-        )
-        return State(arm=arm, turns=sum(one.turns for one in done), tokens=sum(one.tokens for one in done))
+        if which == FIRST and self.branch.keep_rows:
+            self._played[group, index, turn] = tuple(done)
+        outcomes = tuple(Outcome(one.success, one.reward, one.turns, one.tokens) for one in done)
+        return State(outcomes=outcomes, failures=len(failed))
 
 
-def turns_of(courses: Iterable[Course], segments: Iterable[tuple[int, Segment]], which: int = FIRST) -> int:
+def turns_of(
+    courses: Iterable[Course], segments: Iterable[tuple[int, Segment]], which: int = FIRST, first: int | None = None
+) -> int:
     """Turns of continuations that measuring some segments takes, in one pass; a shared state counts once.
 
     Args:
         courses: The surveyed runs.
         segments: Group and segment of each.
         which: The pass. What the second one measures the first one has chosen: all of its turns are added.
+        first: Continuations of each state that count; None for all.
     """
     of_run = {(course.group, course.trajectory): course for course in courses}
     places = [(of_run[group, segment.trajectory], segment) for group, segment in segments]
     states = {
-        (course.group, course.trajectory, turn): course.passes[which][turn].turns
+        (course.group, course.trajectory, turn): course.passes[which][turn].first(first).turns
         for course, segment in places
         for turn in (segment.start, segment.end + 1)
     }

@@ -1,5 +1,6 @@
 """What a person sees of a diagnosis: the groups, the values, the selectors, the gains, and what it all means."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich import box
@@ -9,7 +10,6 @@ from rich.table import Table
 
 from prover.diagnosis.conclusion import conclusion, delta
 from prover.diagnosis.figures import Selector, Summary
-from prover.diagnosis.gains import Gain
 from prover.diagnosis.rules import WEIGHTS
 from prover.estimates import MeanInterval
 
@@ -18,7 +18,7 @@ def print_summary(summary: Summary, out: Path, console: Console | None = None) -
     """The tables of a diagnosis, what has to be known to read them, and the conclusion."""
     console = console or Console()
     _say(console, *_groups(summary))
-    for table in (_values(summary), _selectors(summary), _gains(summary)):
+    for table in (_values(summary), _selectors(summary), *_gain_tables(summary)):
         if table.row_count:
             console.print(table)
     _say(console, *_notes(summary), f"Every batch: {out}/batches.jsonl; these figures: {out}/summary.json", "")
@@ -59,20 +59,39 @@ def _selectors(summary: Summary) -> Table:
     return table
 
 
-def _gains(summary: Summary) -> Table:
-    columns = ("rule", *(f"λ {weight:g}" for weight in WEIGHTS), f"λ {WEIGHTS[1]:g}, equal turns", "extra %")
-    table = _table("First-order gain of an update relative to GRPO, in %", *columns)
-    of_rule: dict[str, list[Gain]] = {}
-    for one in summary.gains:
-        of_rule.setdefault(one.rule, []).append(one)
-    for name, found in of_rule.items():
-        at = {one.weight: one for one in found}
+def _gains(summary: Summary, title: str, rules: Mapping[str, str]) -> Table:
+    """Gains of some rules.
+
+    Args:
+        summary: All figures.
+        title: Of the table.
+        rules: What they are called in it -> what they are called in the figures.
+    """
+    columns = ("rule", *(f"λ {weight:g}" for weight in WEIGHTS), f"λ {WEIGHTS[1]:g}, equal\nturns", "extra\n%")
+    table = _table(title, *columns)
+    for name, rule in rules.items():
+        at = {one.weight: one for one in summary.gains if one.rule == rule}
         shown = [_gain(at[weight].relative if weight in at else None) for weight in WEIGHTS]
         if None in at:  # A rule without a lambda stands in the first column.
             shown[0] = _gain(at[None].relative)
-        middle = at.get(WEIGHTS[1]) or found[0]
+        middle = at.get(WEIGHTS[1]) or next(iter(at.values()))
         _row(table, name, *shown, _gain(middle.same_turns), f"{100 * middle.extra_turns:.0f}")
     return table
+
+
+def _gain_tables(summary: Summary) -> tuple[Table, Table]:
+    """One of who points, and one of what is made of the segments of the config's judge."""
+    names = dict.fromkeys(one.rule for one in summary.gains)
+    own = f"{summary.judge}, "
+    judged = {name.removeprefix(own): name for name in names if name.startswith(own)}
+    return (
+        _gains(
+            summary,
+            "First-order gain of an update relative to GRPO, in %",
+            {name: name for name in names if not name.startswith(own)},
+        ),
+        _gains(summary, f"The same, segments of {summary.judge}, with other settings", judged),
+    )
 
 
 def _notes(summary: Summary) -> list[str]:

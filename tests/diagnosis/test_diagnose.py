@@ -33,6 +33,7 @@ def test_a_diagnosis_tells_all_that_it_promises(whole: tuple[Summary, Path]) -> 
     assert found.values
     assert found.pivotality is not None
     names = ["contrast", "random_segment", "entropy", "divergence", "anchor", "fixed", "unreached fact"]
+    names.append("two segments")
     assert [one.name for one in found.selectors] == names
     assert found.grpo is not None
     assert {one.rule for one in found.gains} >= {"as configured", "gigpo", "contrast", "contrast, signed", "best turn"}
@@ -93,8 +94,9 @@ def test_the_judge_of_the_config_is_among_the_selectors(line_policy: Path) -> No
 
 
 def test_references_are_among_the_selectors(line_policy: Path) -> None:
-    """Facts that no failure reached, and the expert where the environment has one."""
+    """Facts that no failure reached, the expert where the environment has one, and two segments of a group."""
     found = sections(load_config(None, ["env.kind=alfworld", f"policy.path={line_policy}"]))
-    assert [*found][-2:] == ["unreached fact", "expert"]
+    assert [*found][-3:] == ["unreached fact", "expert", "two segments"]
+    assert found["two segments"] == ContrastJudgeConfig(segments=2)
     assert found["unreached fact"] == ContrastJudgeConfig(rare=0.0, facts_only=True)
     assert "expert" not in sections(config(line_policy))

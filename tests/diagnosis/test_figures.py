@@ -1,6 +1,7 @@
 """Figures of batches made by hand."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ from surveyed import batch, course
 
 from prover.diagnosis.book import Batch, Named
 from prover.diagnosis.figures import Summary, summary
-from prover.diagnosis.rules import part_names
+from prover.diagnosis.rules import Rules
 from prover.records import Segment
 
-NAMES = part_names(["sharp"], "sharp")
+RULES = Rules(selectors=("sharp",), judge="sharp", continuations=8, eligible_max=3)
+NAMES = RULES.parts()
 
 
 def told(*batches: Batch, gradients: Any = None, judge: str | None = "sharp") -> Summary:
@@ -21,7 +23,7 @@ def told(*batches: Batch, gradients: Any = None, judge: str | None = "sharp") ->
     full = [Batch.of_record({**_record(one), "costs": dict.fromkeys(NAMES, 0) | dict(one.costs)}) for one in batches]
     if gradients is None:
         gradients = [np.ones((len(NAMES), 2), np.float32)] * len(batches)
-    return summary(full, gradients, ["sharp"], judge, judged=True, group_size=4, continuations=8)
+    return summary(full, gradients, replace(RULES, judge=judge), judged=True, group_size=4)
 
 
 def _record(one: Batch) -> dict[str, Any]:
@@ -118,7 +120,7 @@ def test_gains_are_related_to_grpo() -> None:
     assert found.grpo is not None
     assert found.grpo.mean == pytest.approx(2**0.5)
     assert {round(one.relative.mean, 6) for one in found.gains if one.relative is not None} == {0.0}
-    assert [one.weight for one in found.gains if one.rule == "sharp"] == [1, 4, 8]
+    assert [one.weight for one in found.gains if one.rule == "sharp"] == [1, 4, 8, 16]
 
 
 def test_continuations_are_set_against_larger_batches() -> None:

@@ -1,6 +1,7 @@
 """One batch of a tiny policy."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from prover.branch import Branch
 from prover.config import RunConfig, load_config
 from prover.diagnosis.book import Batch
 from prover.diagnosis.probe import Probe, recording
-from prover.diagnosis.rules import part_names
+from prover.diagnosis.rules import Rules
 from prover.diagnosis.survey import FIRST
 from prover.errors import SnapshotError
 from prover.judges.every_turn import EveryTurnJudge
@@ -34,6 +35,8 @@ class Silent:
 
 
 SELECTORS: dict[str, Judge] = {"random_segment": RandomJudge(), "silent": Silent()}
+
+RULES = Rules(selectors=tuple(SELECTORS), judge="random_segment", continuations=6, eligible_max=3)
 
 
 def config(policy: Path, *overrides: str) -> RunConfig:
@@ -57,7 +60,7 @@ def made(
                 policy=player,
                 rollout=recording(stage.rollout(settings, player, hosts)),
                 selectors=selectors,
-                judge="random_segment",
+                rules=replace(RULES, selectors=tuple(selectors), continuations=settings.verify.continuations),
                 stream=TaskStream(tasks=stage.tasks(settings.env, "train"), seed=0),
                 update=PolicyUpdate(player.model, settings.optim, horizon=160),
             )
@@ -89,7 +92,7 @@ def test_a_batch_tells_what_was_sampled(batch: tuple[Batch, NDArray[np.float32]]
 def test_gradients_are_there_for_every_part(batch: tuple[Batch, NDArray[np.float32]]) -> None:
     """GRPO moves the policy; a silent judge's credit is nothing."""
     found, gradients = batch
-    names = part_names([*SELECTORS], "random_segment")
+    names = RULES.parts()
     assert gradients.shape[0] == len(names)
     assert np.linalg.norm(gradients[0]) > 0
     assert not gradients[names.index("silent")].any()
@@ -106,12 +109,21 @@ def test_costs_are_those_of_the_states_between(batch: tuple[Batch, NDArray[np.fl
     assert found.costs["random_segment"] == sum(runs[group, index][turn].turns for group, index, turn in ends)
     assert found.costs["every turn"] == sum(state.turns for states in runs.values() for state in states)
     assert found.costs["as configured"] == found.costs["random_segment, signed"] == found.costs["random_segment"]
+    outcomes = [runs[group, index][turn].outcomes for group, index, turn in ends]
+    assert found.costs["random_segment, continuations 2"] == sum(one.turns for pair in outcomes for one in pair[:2])
+    assert found.costs["train_continuations"] == found.costs["random_segment"]
+
+
+def test_continuations_have_a_gradient(batch: tuple[Batch, NDArray[np.float32]]) -> None:
+    """What was played from states with two outcomes is trained on beside the rollouts."""
+    _, gradients = batch
+    assert np.abs(gradients[RULES.parts().index("train_continuations")]).max() > 0
 
 
 def test_the_configured_rule_is_its_selector_at_lambda_1(batch: tuple[Batch, NDArray[np.float32]]) -> None:
     """The preset `prover` gives gains at lambda 1."""
     _, gradients = batch
-    names = part_names([*SELECTORS], "random_segment")
+    names = RULES.parts()
     mine, same = (gradients[names.index(name)] for name in ("as configured", "random_segment"))
     assert np.abs(mine).max() > 0
     assert np.array_equal(mine, same)
@@ -121,9 +133,18 @@ def test_lambda_scales_a_rule(line_policy: Path, batch: tuple[Batch, NDArray[np.
     """A run with lambda 4 has four times the part of lambda 1, by its own forward and backward pass."""
     _, gradients = batch
     _, heavy = made(line_policy, "credit.weight=4.0")
-    mine = part_names([*SELECTORS], "random_segment").index("as configured")
+    mine = RULES.parts().index("as configured")
     assert np.abs(gradients[mine]).max() > 0
     np.testing.assert_allclose(heavy[mine], 4 * gradients[mine], rtol=1e-3, atol=1e-6)
+
+
+def test_configured_training_on_continuations(line_policy: Path, batch: tuple[Batch, NDArray[np.float32]]) -> None:
+    """Its part is that of the credits and that of the continuations, by one forward and backward pass of both."""
+    _, gradients = batch
+    _, both = made(line_policy, "verify.train_continuations=true")
+    names = RULES.parts()
+    summed = gradients[names.index("random_segment")] + gradients[names.index("train_continuations")]
+    np.testing.assert_allclose(both[names.index("as configured")], summed, rtol=1e-3, atol=1e-6)
 
 
 def test_a_batch_is_a_function_of_its_number(line_policy: Path, batch: tuple[Batch, NDArray[np.float32]]) -> None:
@@ -164,4 +185,7 @@ def test_successes_whose_states_do_not_come_back_are_counted(
     assert (found.courses, found.chosen) == ((), 0)
     assert {one.outcome for one in found.named if one.selector == "random_segment"} == {"verifier_failed"}
     assert np.abs(gradients[0]).max() > 0
-    assert not gradients[2:].any()
+    names = RULES.parts()
+    assert {name for name, one in zip(names, gradients, strict=True) if one.any()} == {
+        *("grpo", "gigpo", "advantage.std ddof1")
+    }

@@ -48,6 +48,17 @@ def test_an_estimate_is_that_of_a_verifier() -> None:
     assert (found.delta, found.turns, found.tokens, found.gained) == (0.625, 6, 12, 0.75)
 
 
+def test_fewer_continuations_are_the_first_ones() -> None:
+    """Of 8 the first 2: successes come first, and the first one took all 3 turns of its state; ends stay known."""
+    found = course([1, 5], [0, 0])
+    two = found.estimate(turn(0), FIRST, 2)
+    assert (two.before.successes, two.after.successes, two.before.n, two.after.n) == (1, 2, 2, 2)
+    assert (two.delta, two.turns, two.tokens) == (0.5, 6, 12)
+    assert found.estimate(turn(1), FIRST, 4).after == found.estimate(turn(1)).after
+    assert turns_of([found], [(0, turn(0))], FIRST, 4) == 6
+    assert turns_of([found], [(0, turn(0))], FIRST, 0) == 0
+
+
 def test_the_best_turn_is_chosen_by_the_first_pass_alone() -> None:
     """The first pass rises most at turn 1, the second one at turn 0; the last turn, a rise of 7, may not be named."""
     found = course([0, 0, 1, 1], [0, 4, 4, 4])
@@ -146,6 +157,26 @@ def test_a_run_is_surveyed_once(seeds: list[tuple[int, list[int], list[int]]]) -
         assert (estimate.before.n, estimate.after.n, estimate.turns) == (4, 4, 12)
         assert [found.trajectory for found in await surveyor.surveyed()] == [1]
         assert len(seeds) == before == 8
+
+    asyncio.run(ask())
+
+
+def test_what_was_sampled_is_given_once() -> None:
+    """Two segments share the state between them: the second gets the continuations of its far end alone."""
+
+    async def ask() -> None:
+        said = ["left", "right", "right", "right"]
+        async with HostPool(lambda: InlineHost(LineEnv), 1) as hosts:
+            rollout = Rollout(policy=ScriptedPolicy(said, repeat=True), hosts=hosts, rules=RULES)
+            runs = await rollout.episodes([TASK], seeds=[0])
+            group = Group(index=4, task=TASK, trajectories=tuple(run for run in runs if isinstance(run, Trajectory)))
+            rollout = Rollout(policy=ScriptedPolicy(["right"], repeat=True), hosts=hosts, rules=RULES)
+            surveyor = Surveyor(branch=Branch(rollout=rollout, keep_rows=True), continuations=4, seed=3)
+            proposals = [Proposal(segment=turn(place), reason="", judge="x") for place in (1, 2, 3)]
+            first, second, last = await surveyor.verify_all(proposals, group, seed=0)
+            assert [[len(part) for part in one.played] for one in (first, second, last)] == [[4, 4], [4], []]
+            assert {run.turns for run in first.played[0]} == {3}
+            assert all(run.rows for part in (*first.played, *second.played) for run in part)
 
     asyncio.run(ask())
 

@@ -21,11 +21,15 @@ GAINS = tuple(
     Gain(
         rule=rule,
         weight=weight,
-        relative=mean(0.01 * (weight or 7), 0.02),
-        same_turns=mean(-0.03, 0.5),
+        relative=mean(0.01 * (weight or 7), 1.02),
+        same_turns=mean(-0.13, 0.5),
         extra_turns=0.25,
     )
-    for rule, weights in (("as configured", (None,)), ("random_segment, centred", (1.0, 4.0, 8.0)))
+    for rule, weights in (
+        ("as configured", (None,)),
+        ("advantage.std ddof1", (1.0, 4.0, 8.0, 16.0)),
+        ("contrast, train_continuations", (1.0, 4.0, 8.0, 16.0)),
+    )
     for weight in weights
 )
 FOUND = Summary(
@@ -91,8 +95,11 @@ def test_everything_has_its_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert ["pivotality", "+.20", "[+.10,", "+.30]"] in words
     assert ["contrast", "75", "50", "[25,", "75]", "+.22", "+.12", "[+.02,", "+.22]", "20"] in words
     assert ["mute", "0", "n/a", "n/a", "0"] in words
-    assert ["as", "configured", "+7", "±2", "-3", "±50", "25"] in words
-    assert ["random_segment,", "centred", "+1", "±2", "+4", "±2", "+8", "±2", "-3", "±50", "25"] in words
+    assert ["as", "configured", "+7", "±102", "-13", "±50", "25"] in words
+    cells = ["+1", "±102", "+4", "±102", "+8", "±102", "+16", "±102", "-13", "±50", "25"]
+    assert ["advantage.std", "ddof1", *cells] in words
+    title = words.index(["The", "same,", "segments", "of", "contrast,", "with", "other", "settings"])
+    assert words.index(["train_continuations", *cells]) > title
     assert lines[0] == "8 batches, 64 groups of 8, 83 CPU-seconds, K = 4"
     assert lines[2] == "groups by successes in %: 0: 50, 2: 25, 8: 25; eligible 25 % (16 surveyed)"
 
