@@ -52,7 +52,6 @@ class CreditRule:
             estimate: What was measured.
             rewards_G: Outcomes of the group, for ``std``.
         """
-        before, after = estimate.before, estimate.after
         amount = segment_credit(
             estimate.delta if self.measure == "success" else estimate.reward_delta,
             weight=self.weight,
@@ -60,13 +59,19 @@ class CreditRule:
             se=self._error(estimate),
             min_delta=self.min_delta,
             min_z=self.min_z,
-            probability=prob_after_exceeds_before(before.successes, before.n, after.successes, after.n)
-            if self.tau
-            else 1.0,
+            probability=self._probability(estimate) if self.tau else 1.0,
             tau=self.tau,
             scale=group_scale(rewards_G, std=self.std) if self.std != "none" else 1.0,
         )
         return amount if self.cap is None else min(max(amount, -self.cap), self.cap)
+
+    @staticmethod
+    def _probability(estimate: Estimate) -> float:
+        """Posterior probability that the rate after exceeds that before."""
+        before, after = estimate.before, estimate.after
+        if after.known:  # No rate is above a certain success, none below a certain failure.
+            return float(after.successes)
+        return prob_after_exceeds_before(before.successes, before.n, after.successes, after.n)
 
     @staticmethod
     def _error(estimate: Estimate) -> float:

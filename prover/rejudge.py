@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from prover import group_store, stage
+from prover import build, group_store, stage
 from prover.attribution import Attribution, in_time
 from prover.branch import Branch
 from prover.config import RunConfig
@@ -157,7 +157,12 @@ class _Comparison:
             rollout=stage.rollout(self.plan.config, found.policy, hosts),
             restore_rng=self.plan.config.verify.restore_rng,
         )
-        verifier = MonteCarloVerifier(branch=branch, continuations=self.plan.k)
+        verifier = MonteCarloVerifier(
+            branch=branch,
+            continuations=self.plan.k,
+            # What one policy had no alternative to, another one may.
+            chance=not found.exact or build.env_chance(self.plan.config.env),
+        )
         known = {
             (group, judgement.segment): judgement.estimate
             for (_, (of_update, group)), judgement in self.found.items()

@@ -58,6 +58,17 @@ def test_graded_rewards_can_be_compared() -> None:
     assert CreditRule().amount(measured) == 0.0
 
 
+def test_a_known_outcome_has_a_certain_sign() -> None:
+    """7 of 8 before a certain success is a gain whatever tau asks for, and before a certain failure a loss."""
+    won, lost = (
+        Estimate(before=Arm(successes=7, n=8), after=Arm(successes=end, n=1, known=True), turns=0, tokens=0)
+        for end in (1, 0)
+    )
+    assert CreditRule(tau=0.999).amount(won) == 0.125
+    assert CreditRule(tau=0.999, sign="signed").amount(lost) == -0.875
+    assert CreditRule(tau=0.999, sign="signed").amount(estimate(7, 8)) == 0.0
+
+
 def test_a_known_outcome_has_no_error_of_its_own() -> None:
     """0 of 8 before: rate 1/18, variance 17 / 18^2 / 9, and 1 / .0764 = 13.1 errors."""
     ended = Estimate(before=Arm(successes=0, n=8), after=Arm(successes=1, n=1, known=True), turns=0, tokens=0)

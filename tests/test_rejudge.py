@@ -227,6 +227,26 @@ def test_another_policy_plays_only_when_asked_to(copy: Path, tmp_path: Path) -> 
     assert {(one.policy, one.exact) for one in lines(tmp_path / "loose")} == {("start", True), ("update-000003", False)}
 
 
+def test_only_the_policy_that_sampled_a_group_had_no_alternative(
+    copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The environment leaves nothing to chance: forced ends are known, but not where the nearest policy plays."""
+    shutil.rmtree(copy / "checkpoints" / "update-000002")
+    chances: list[bool] = []
+    verify = MonteCarloVerifier.verify
+
+    async def spy(self: MonteCarloVerifier, proposal: Proposal, group: Group, *, seed: int) -> Any:
+        chances.append(self.chance)
+        return await verify(self, proposal, group, seed=seed)
+
+    monkeypatch.setattr(MonteCarloVerifier, "verify", spy)
+    rejudge(plan(copy, tmp_path / "out", any_policy=True))
+    assert {*chances} == {False, True}
+    exact = [one.exact for one in lines(tmp_path / "out") if one.segment is not None]
+    assert len(exact) == len(chances)
+    assert exact.count(True) == chances.count(False)
+
+
 def test_without_stored_groups_there_is_nothing_to_judge(copy: Path, tmp_path: Path) -> None:
     """The message says how to get some."""
     shutil.rmtree(copy / "groups")
