@@ -90,8 +90,11 @@ def load(
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with others on top of them; a section of another kind replaces the one below as a whole."""
-    merged = dict(below)
+    """Settings with others on top of them; a section of another kind replaces the one below as a whole.
+
+    Neither is shared with the result, which overrides are written into: presets stay what they are.
+    """
+    merged = {key: _merged(value, {}) if isinstance(value, Mapping) else value for key, value in below.items()}
     for key, value in above.items():
         under = merged.get(key)
         if not isinstance(value, Mapping):
@@ -99,7 +102,7 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
         elif isinstance(under, Mapping) and value.get("kind", under.get("kind")) == under.get("kind"):
             merged[key] = _merged(under, value)
         else:
-            merged[key] = dict(value)
+            merged[key] = _merged(value, {})
     return merged
 
 

@@ -1,5 +1,6 @@
 """Methods by name."""
 
+import copy
 from pathlib import Path
 
 import pytest
@@ -97,3 +98,20 @@ def test_a_budget_needs_a_run_to_keep_up_with() -> None:
     """Groups of plain GRPO grow until they have taken as many turns as that run."""
     with pytest.raises(ConfigError, match=r"grpo_budget needs rollout\.match_turns"):
         load_config(None, ["method=grpo_budget"])
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("place", ["file", "override"])
+def test_overrides_leave_the_methods_as_they_are(method: str, place: str, tmp_path: Path) -> None:
+    """What one config changes about its method is not found in the next one, wherever the method was named."""
+    before = copy.deepcopy(dict(METHODS))
+    file = tmp_path / "config.yaml"
+    file.write_text(f"method: {method}\n" if place == "file" else "seed: 0\n")
+    named = [] if place == "file" else [f"method={method}"]
+    budget = ["rollout.match_turns=runs/other"] if method == "grpo_budget" else []
+    changes = ["advantage.omega=0.5", "advantage.eps=0.5", "verify.null_probe=0.75", "credit.cap=2.0"]
+    changed = load_config(file, [*named, *budget, *changes, "optim.lr=1.0", "judge.kind=fixed"])
+    assert (changed.advantage.omega, changed.verify.null_probe, changed.credit.cap) == (0.5, 0.75, 2.0)
+    assert dict(METHODS) == before
+    again = load_config(file, [*named, *budget])
+    assert again == of(method) if budget == [] else again.advantage == of(method).advantage
